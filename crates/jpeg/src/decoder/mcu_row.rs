@@ -29,6 +29,6 @@ impl Output<'_> {
                 step: layout.mcu_blocks,
             });
         }
-        self.writer.write_ready_rows(cpu.avx2(), self.plan, self.color, self.out, self.stride);
+        self.writer.write_ready_rows(cpu, self.plan, self.color, self.out, self.stride);
     }
 }

@@ -285,7 +285,7 @@ impl Decoder {
             for (i, plane) in plan.planes().iter().enumerate() {
                 writer.push(cpu, plane, i, |v| coefs.row(i, v));
             }
-            writer.write_ready_rows(cpu.avx2(), &plan, image.header().color, out, stride);
+            writer.write_ready_rows(cpu, &plan, image.header().color, out, stride);
         }
         Ok(())
     }

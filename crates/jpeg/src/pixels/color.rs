@@ -1,6 +1,6 @@
 //! From samples to RGB or grey: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding.
 
-use crate::cpu::Avx2;
+use crate::cpu::CpuFeatures;
 use crate::markers::header::Color;
 
 /// Factors of chroma with 16 fraction bits, rounded.
@@ -10,14 +10,16 @@ pub(crate) const GREEN_CR: i32 = -46802; // 0.71414
 pub(crate) const BLUE_CB: i32 = 116130; // 1.77200
 const HALF: i32 = 1 << 15;
 
-/// Fills `out` with pixels of three bytes each, from rows of samples: one row (grey) or three. At least 32 bytes must follow
+/// Fills `out` with pixels of three bytes each, from rows of samples: one row (grey) or three. At least 64 bytes must follow
 /// the samples used in each row.
-pub(crate) fn convert(avx2: Option<Avx2>, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+pub(crate) fn convert(cpu: &CpuFeatures, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(avx2) = avx2 {
-        return avx2.convert_to_rgb(color, rows, out);
+    match (cpu.avx2(), cpu.avx512()) {
+        (_, Some(avx512)) => return avx512.convert_to_rgb(color, rows, out),
+        (Some(avx2), None) => return avx2.convert_to_rgb(color, rows, out),
+        (None, None) => {}
     }
-    let _ = avx2;
+    let _ = cpu;
     let [a, b, c] = rows;
     let pixels = out.chunks_exact_mut(3);
     match color {

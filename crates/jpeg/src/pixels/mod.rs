@@ -4,11 +4,73 @@
 //! |---|---|
 //! | `upsample` | subsampled components to one sample for each pixel |
 //! | `color` | samples to RGB or grey |
-//! | `avx2` | both with AVX2 |
+//! | `avx2`, `avx512` | both with AVX2 and with AVX-512, by the operations of `simd` |
 //! | `writer` | the rows of samples that are still needed, and the rows of pixels that are complete |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod color;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 mod upsample;
 pub(crate) mod writer;
+
+#[cfg(test)]
+mod tests {
+    use super::{color, upsample};
+    use crate::cpu::CpuFeatures;
+    use crate::markers::header::Color;
+
+    /// Every implementation computes what the portable one does, for any width, and writes no byte after the pixels.
+    #[test]
+    fn vector_instructions_change_no_sample() {
+        let all = CpuFeatures::detect();
+        let mut state = 7u32;
+        let mut random = || {
+            state = state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
+            // Extreme samples often, which saturate.
+            [0, 255, (state >> 16) as u8, (state >> 24) as u8][(state >> 14) as usize % 4]
+        };
+        for n in (2..200).chain([1000]) {
+            let rows: [Vec<u8>; 3] = std::array::from_fn(|_| (0..n + 64).map(|_| random()).collect());
+            let [a, b, c] = rows.each_ref().map(|row| &row[..]);
+            let results = |cpu: &CpuFeatures| {
+                let mut out = Vec::new();
+                for color in [Color::Grey, Color::Rgb, Color::YCbCr] {
+                    let mut pixels = vec![77; 3 * n + 200];
+                    color::convert(cpu, color, [a, b, c], &mut pixels[..3 * n]);
+                    out.push(pixels);
+                }
+                let (mut across, mut both) = (vec![0; 2 * n + 64], vec![0; 2 * n + 64]);
+                upsample::across(cpu, a, n, &mut across);
+                upsample::both(cpu, a, b, n, &mut both);
+                out.extend([across[..2 * n].to_vec(), both[..2 * n].to_vec()]);
+                out
+            };
+            let expected = results(&CpuFeatures::PORTABLE);
+            for cpu in [all, all.without_avx512()] {
+                assert!(results(&cpu) == expected, "{n} samples, {cpu:?}");
+            }
+        }
+    }
+    /// Rows without the bytes after them that vector code reads are an error of the caller, not zeros.
+    #[test]
+    fn short_rows_panic() {
+        let all = CpuFeatures::detect();
+        if all.avx2().is_none() {
+            return;
+        }
+        let panics = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
+        let (row, long) = ([7u8; 20], [7u8; 20 + 64]);
+        for cpu in [all, all.without_avx512()] {
+            assert!(panics(&|| upsample::across(&cpu, &row, 20, &mut [0; 128])));
+            assert!(panics(&|| upsample::both(&cpu, &long, &row, 20, &mut [0; 128])));
+            assert!(panics(&|| upsample::across(&cpu, &long, 20, &mut [0; 40])));
+            assert!(panics(&|| color::convert(&cpu, Color::YCbCr, [&long, &long, &row], &mut [0; 60])));
+            upsample::across(&cpu, &long, 20, &mut [0; 128]);
+            color::convert(&cpu, Color::YCbCr, [&long; 3], &mut [0; 60]);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Upsampling to one sample for each pixel: libjpeg's triangle filters ("fancy upsampling") and repetition.
 
-use crate::cpu::Avx2;
+use crate::cpu::CpuFeatures;
 
 /// Vertical triangle filter: three quarters of the nearer row and one quarter of the other. `below` says that the other row
 /// is below, where libjpeg rounds differently.
@@ -11,14 +11,16 @@ pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
     }
 }
 
-/// Horizontal triangle filter: writes two samples to `out` for each of the first `n` of `row`; `n` is at least 2. With AVX2,
-/// both slices must have as many bytes more as `pixels/avx2.rs` says, of which those of `out` may be overwritten.
-pub(crate) fn across(avx2: Option<Avx2>, row: &[u8], n: usize, out: &mut [u8]) {
+/// Horizontal triangle filter: writes two samples to `out` for each of the first `n` of `row`; `n` is at least 2. With vector
+/// instructions, both slices must have as many bytes more as `pixels/avx512.rs` says, of which those of `out` may be overwritten.
+pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(avx2) = avx2 {
-        return avx2.upsample_across(row, n, out);
+    match (cpu.avx2(), cpu.avx512()) {
+        (_, Some(avx512)) => return avx512.upsample_across(row, n, out),
+        (Some(avx2), None) => return avx2.upsample_across(row, n, out),
+        (None, None) => {}
     }
-    let _ = avx2;
+    let _ = cpu;
     let row = &row[..n];
     let v = |i: usize| u16::from(row[i]);
     out[0] = row[0];
@@ -33,13 +35,15 @@ pub(crate) fn across(avx2: Option<Avx2>, row: &[u8], n: usize, out: &mut [u8]) {
 }
 
 /// Triangle filter in both directions, rounded once: writes two samples to `out` for each of the first `n` of `near` and
-/// `far`. As for [`across`], the slices must be longer with AVX2.
-pub(crate) fn both(avx2: Option<Avx2>, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
+/// `far`. As for [`across`], the slices must be longer with vector instructions.
+pub(crate) fn both(cpu: &CpuFeatures, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(avx2) = avx2 {
-        return avx2.upsample_both(near, far, n, out);
+    match (cpu.avx2(), cpu.avx512()) {
+        (_, Some(avx512)) => return avx512.upsample_both(near, far, n, out),
+        (Some(avx2), None) => return avx2.upsample_both(near, far, n, out),
+        (None, None) => {}
     }
-    let _ = avx2;
+    let _ = cpu;
     let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);
     let (mut before, mut here) = (sum(0), sum(0));
     // At the edges the missing neighbour is the sample itself.

@@ -3,13 +3,13 @@
 use super::{color, upsample};
 use crate::blocks::BlockRow;
 use crate::buffer::resize_unspecified;
-use crate::cpu::{Avx2, CpuFeatures};
+use crate::cpu::CpuFeatures;
 use crate::markers::header::Color;
 use crate::plan::{DecodePlan, Plane, Upsample};
 use crate::request::Channels;
 use crate::transform::idct;
 
-/// Bytes after each row that vector code may read or write: 32 for stores and for the loads of `color`.
+/// Bytes after each row that vector code may read or write: 64 for stores and for the loads of `color`.
 const MARGIN: usize = 64;
 
 /// The samples of one component that are still needed.
@@ -99,7 +99,7 @@ impl PixelWriter {
     /// Writes all rows of pixels whose samples are there.
     pub(crate) fn write_ready_rows(
         &mut self,
-        avx2: Option<Avx2>,
+        cpu: &CpuFeatures,
         plan: &DecodePlan,
         color: Color,
         out: &mut [u8],
@@ -116,7 +116,7 @@ impl PixelWriter {
             let at = (self.y - rect.y) as usize * stride;
             let pixels = &mut out[at..at + rect.width as usize * plan.channels.count()];
             for (window, plane) in self.windows.iter_mut().zip(planes) {
-                window.upsample(avx2, plane, self.y);
+                window.upsample(cpu, plane, self.y);
             }
             let row = |i: usize| match planes.get(i) {
                 Some(plane) => self.windows[i].pixels(plane, self.y, rect.x),
@@ -124,7 +124,7 @@ impl PixelWriter {
             };
             let rows = [row(0), row(1), row(2)];
             match plan.channels {
-                Channels::Rgb => color::convert(avx2, color, rows, pixels),
+                Channels::Rgb => color::convert(cpu, color, rows, pixels),
                 Channels::Gray => color::convert_to_gray(color, rows, pixels),
             }
             self.y += 1;
@@ -148,7 +148,7 @@ impl SampleWindow {
     }
 
     /// Fills `self.row` with the component's upsampled samples for pixel row `y`, from its first needed column on.
-    fn upsample(&mut self, avx2: Option<Avx2>, plane: &Plane, y: u32) {
+    fn upsample(&mut self, cpu: &CpuFeatures, plane: &Plane, y: u32) {
         let (near, far) = plane.rows_for(y);
         let n = (plane.columns.end - plane.columns.start) as usize;
         let mut row = std::mem::take(&mut self.row);
@@ -156,9 +156,9 @@ impl SampleWindow {
         match plane.upsample {
             Upsample::None => {}
             Upsample::Repeat => upsample::repeat(&a[..n], plane.expand.0 as usize, &mut row),
-            Upsample::Across => upsample::across(avx2, a, n, &mut row),
+            Upsample::Across => upsample::across(cpu, a, n, &mut row),
             Upsample::Down => upsample::down(&a[..n], &b[..n], y % 2 == 1, &mut row),
-            Upsample::Both => upsample::both(avx2, a, b, n, &mut row),
+            Upsample::Both => upsample::both(cpu, a, b, n, &mut row),
         }
         self.row = row;
     }

@@ -1,14 +1,16 @@
 //! Decoding of an image whose scan can be entered every few rows of MCUs, by entry points or restart markers.
 
+use std::cmp::Reverse;
+
 use super::mcu_row::Output;
 use crate::bitstream::unstuffed::EntropySegment;
-use crate::buffer::resize_unspecified;
+use crate::buffer::{clear_with_capacity, resize_unspecified};
 use crate::entropy::block::{self, Blocks};
-use crate::entropy::decode::{MAX_OVERSHOOT, STREAMS};
 use crate::entry_points::payload::MAX_STEP;
 use crate::entry_points::validate;
 use crate::error::Damage;
 use crate::sequential::layout::ScanLayout;
+use crate::sequential::parameters::Speculation;
 use crate::sequential::run::{McuRun, decode_runs};
 use crate::sequential::state::{ScanContext, ScanError, ScanState};
 use crate::sequential::workspace::ScanWorkspace;
@@ -47,7 +49,7 @@ impl ScanWorkspace {
         Some(Starts { step, hints: false })
     }
 
-    /// Decodes from known starts: a batch of groups at a time, parts of which are decoded in one loop. Each part must end
+    /// Decodes from known starts: a batch of groups at a time, several of which are decoded in one loop. Each group must end
     /// where the next one starts.
     pub(super) fn decode_from_starts(
         &mut self,
@@ -71,8 +73,9 @@ impl ScanWorkspace {
             self.speculation.batch_blocks((layout.across(), layout.mcu_blocks), step, layout.mcus.1),
         );
         output.writer.begin(output.plan);
-        let ScanWorkspace { cpu, speculation, caches, unstuffed, blocks, starts, .. } = self;
+        let ScanWorkspace { cpu, speculation, caches, unstuffed, blocks, starts, runs, .. } = self;
         let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+        let group_blocks = Speculation::group_blocks((layout.across(), layout.mcu_blocks), step);
         let mcu_rows = &output.plan.mcu_rows.clone();
         let row = |group: u32| (group * step).min(layout.mcus.1);
         // The group of the first start: 0 for markers, and for hints the one at which decoding must begin.
@@ -83,43 +86,32 @@ impl ScanWorkspace {
         layout.with_tables(caches, |tables| {
             let blocks = &mut Blocks::new(blocks, tables);
             for from in needed.clone().step_by(batch as usize) {
-                let to = (from + batch).min(needed.end);
-                // Parts of approximately as many bits.
-                let mut splits = [to; STREAMS + 1];
-                splits[0] = from;
-                for i in 1..STREAMS {
-                    let wanted = bit(from) + (bit(to).saturating_sub(bit(from))) * i / STREAMS;
-                    splits[i] = (splits[i - 1] + 1..to).min_by_key(|&g| bit(g).abs_diff(wanted)).unwrap_or(to);
+                clear_with_capacity(runs, batch as usize);
+                for (i, group) in (from..(from + batch).min(needed.end)).enumerate() {
+                    let mcus = u64::from(row(group + 1) - row(group)) * across;
+                    runs.extend(start(group).map(|state| McuRun::new(&context, state, mcus, i * group_blocks)));
                 }
-                let mut block = 0;
-                let mut runs = [const { None }; STREAMS];
-                let mut firsts = [0; STREAMS];
-                for (i, part) in splits.windows(2).enumerate() {
-                    firsts[i] = block;
-                    let rows = row(part[1]) - row(part[0]);
-                    let mcus = u64::from(rows) * across;
-                    if rows > 0 {
-                        runs[i] = start(part[0]).map(|state| McuRun::new(&context, state, mcus, block));
-                    }
-                    block += (mcus as usize + MAX_OVERSHOOT) * layout.mcu_blocks;
-                }
-                decode_runs(&context, blocks, &mut runs);
-                for (i, run) in runs.into_iter().enumerate() {
-                    let Some(run) = run else { continue };
+                let group = |run: &McuRun| from + (run.first() / group_blocks) as u32;
+                // The longest first, so that all streams end at about the same time.
+                runs.sort_unstable_by_key(|run| Reverse(bit(group(run) + 1).saturating_sub(bit(group(run)))));
+                decode_runs(&context, blocks, runs);
+                runs.sort_unstable_by_key(McuRun::first);
+                for run in runs.drain(..) {
+                    let (group, mut block) = (group(&run), run.first());
                     let state = run.into_result()?;
-                    let ends = match start(splits[i + 1]) {
+                    let ends = match start(group + 1) {
                         Some(next) => validate::ends_at_next_start(state, &context, &next),
                         None => !hints || validate::ends_at_data_end(&state, &context),
                     };
                     if !ends {
                         return Err(state.error(Damage::LeftOver));
                     }
-                    for row in row(splits[i])..row(splits[i + 1]) {
+                    for row in row(group)..row(group + 1) {
                         if mcu_rows.contains(&row) {
-                            output.push_row(cpu, layout, blocks.all(), firsts[i]);
+                            output.push_row(cpu, layout, blocks.all(), block);
                         }
-                        blocks.clear(firsts[i]..firsts[i] + layout.row_blocks());
-                        firsts[i] += layout.row_blocks();
+                        blocks.clear(block..block + layout.row_blocks());
+                        block += layout.row_blocks();
                     }
                 }
             }

@@ -19,6 +19,7 @@ use crate::plan::DecodePlan;
 use crate::request::Request;
 use crate::sequential::layout::ScanLayout;
 use crate::sequential::parameters::Speculation;
+use crate::sequential::run::McuRun;
 use crate::sequential::state::ScanState;
 use crate::sequential::workspace::ScanWorkspace;
 
@@ -232,9 +233,11 @@ impl Decoder {
             _ => Speculation::FAST.scan_offsets(down * plan.row_blocks() as u64),
         };
         let starts = down as usize * size_of::<ScanState>();
+        let groups = Speculation::FAST.batch_groups(plan.row_blocks(), 1, plan.mcus.1) as usize;
+        let runs = groups * size_of::<McuRun>();
         let unstuffed = unstuffed::max_bytes(image.bytes().len(), segments);
         let blocks = blocks * size_of::<Block>();
-        Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + unstuffed + TableCaches::MAX_BYTES)
+        Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + runs + unstuffed + TableCaches::MAX_BYTES)
     }
 
     /// The most bytes of memory that the tables of a decoder take. They are kept from image to image.

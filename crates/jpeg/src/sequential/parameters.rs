@@ -52,15 +52,21 @@ impl Speculation {
     }
 
     /// Number of groups in a batch, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are `step` rows
-    /// apart.
+    /// apart: enough for all streams, even if they exceed the bytes of a round.
     pub(crate) fn batch_groups(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        (self.round_rows(row_blocks, step, rows) / step).max(1)
+        let groups = self.round_rows(row_blocks, step, rows) / step;
+        groups.max(STREAMS as u32).min(rows.div_ceil(step))
     }
 
-    /// Number of blocks for a batch of as many groups, and for what the streams write after their ends.
+    /// Number of blocks for a group of `step` rows, and for what its stream writes after its end.
+    pub(crate) fn group_blocks((across, mcu_blocks): (usize, usize), step: u32) -> usize {
+        (step as usize * across + MAX_OVERSHOOT.div_ceil(mcu_blocks)) * mcu_blocks
+    }
+
+    /// Number of blocks for a batch of as many groups.
     pub(crate) fn batch_blocks(&self, (across, mcu_blocks): (usize, usize), step: u32, rows: u32) -> usize {
-        let batch = (self.batch_groups(across * mcu_blocks, step, rows) * step).min(rows) as usize;
-        (batch * across + STREAMS * MAX_OVERSHOOT) * mcu_blocks
+        let groups = self.batch_groups(across * mcu_blocks, step, rows) as usize;
+        groups * Self::group_blocks((across, mcu_blocks), step)
     }
 
     /// Returns the blocks of the parts of a round of `mcus` MCUs, in rows of `across` MCUs of `mcu_blocks` blocks, and the number

@@ -10,6 +10,8 @@ use crate::error::Damage;
 
 /// A run of MCUs that is decoded into consecutive blocks.
 pub(crate) struct McuRun {
+    /// Index of the first block.
+    first: usize,
     /// The state before the next segment; at the end, that after the last MCU.
     state: ScanState,
     /// The MCUs up to the next restart marker.
@@ -23,9 +25,14 @@ impl McuRun {
     /// Returns the run of `mcus` MCUs from `state` on, into the blocks from `first` on.
     pub(crate) fn new(context: &ScanContext<'_>, state: ScanState, mcus: u64, first: usize) -> McuRun {
         let stream = BlockStream::new(state.bit, first, first);
-        let mut run = McuRun { state, stream, left: mcus, result: Ok(()) };
+        let mut run = McuRun { first, state, stream, left: mcus, result: Ok(()) };
         run.begin_segment(context, first);
         run
+    }
+
+    /// Index of the first block.
+    pub(crate) fn first(&self) -> usize {
+        self.first
     }
 
     /// Returns the state after the run.
@@ -63,19 +70,24 @@ impl McuRun {
     }
 }
 
-/// Decodes up to [`decode::STREAMS`] runs at the same time; those that are `None` have no MCUs. DC coefficients are absolute on return.
-pub(crate) fn decode_runs(context: &ScanContext<'_>, blocks: &mut Blocks<'_>, runs: &mut [Option<McuRun>]) {
+/// Decodes all runs, up to [`decode::STREAMS`] of them at the same time, each as soon as one before it is over. DC coefficients
+/// are absolute on return.
+pub(crate) fn decode_runs(context: &ScanContext<'_>, blocks: &mut Blocks<'_>, mut runs: &mut [McuRun]) {
     let bytes = context.unstuffed.bytes();
     loop {
-        let mut streams = runs.iter_mut().flatten().filter(|run| !run.is_over()).map(|run| &mut run.stream);
+        let over = runs.iter().take_while(|run| run.is_over()).count();
+        runs = &mut runs[over..];
+        let mut streams = runs.iter_mut().filter(|run| !run.is_over()).map(|run| &mut run.stream);
         match [streams.next(), streams.next(), streams.next()] {
             [Some(a), Some(b), Some(c)] => decode::run(context.bmi2, bytes, blocks, [a, b, c]),
             [Some(a), Some(b), None] => decode::run(context.bmi2, bytes, blocks, [a, b]),
             [Some(a), ..] => decode::run(context.bmi2, bytes, blocks, [a]),
             [None, ..] => return,
         }
-        for run in runs.iter_mut().flatten().filter(|run| !run.is_over() && run.stream.is_over(bytes)) {
-            run.end_segment(context, blocks);
+        for run in runs.iter_mut().filter(|run| !run.is_over()).take(decode::STREAMS) {
+            if run.stream.is_over(bytes) {
+                run.end_segment(context, blocks);
+            }
         }
     }
 }
@@ -89,11 +101,10 @@ impl ScanState {
         blocks: &mut Blocks<'_>,
         first: usize,
     ) -> Result<(), ScanError> {
-        let mut runs = [Some(McuRun::new(context, *self, mcus, first))];
+        let mut runs = [McuRun::new(context, *self, mcus, first)];
         decode_runs(context, blocks, &mut runs);
-        for run in runs.into_iter().flatten() {
-            *self = run.into_result()?;
-        }
+        let [run] = runs;
+        *self = run.into_result()?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The buffers that decoding of sequential scans reuses from image to image.
 
 use super::parameters::Speculation;
+use super::run::McuRun;
 use super::state::ScanState;
 use crate::bitstream::unstuffed::UnstuffedData;
 use crate::cpu::CpuFeatures;
@@ -21,6 +22,8 @@ pub(crate) struct ScanWorkspace {
     pub offsets: Vec<u32>,
     /// Known states, one for each group of MCU rows.
     pub starts: Vec<ScanState>,
+    /// The groups of a batch.
+    pub runs: Vec<McuRun>,
 }
 
 impl ScanWorkspace {
@@ -34,6 +37,7 @@ impl ScanWorkspace {
             blocks: Vec::new(),
             offsets: Vec::new(),
             starts: Vec::new(),
+            runs: Vec::new(),
         }
     }
 
@@ -41,12 +45,14 @@ impl ScanWorkspace {
     pub(crate) fn capacity(&self) -> usize {
         let blocks = self.blocks.capacity() * size_of::<Block>();
         let starts = self.starts.capacity() * size_of::<ScanState>();
-        blocks + self.offsets.capacity() * 4 + starts + self.unstuffed.capacity()
+        let runs = self.runs.capacity() * size_of::<McuRun>();
+        blocks + self.offsets.capacity() * 4 + starts + runs + self.unstuffed.capacity()
     }
 
     /// Frees all memory but the table caches.
     pub(crate) fn free(&mut self) {
-        (self.blocks, self.offsets, self.starts) = (Vec::new(), Vec::new(), Vec::new());
+        (self.blocks, self.offsets) = (Vec::new(), Vec::new());
+        (self.starts, self.runs) = (Vec::new(), Vec::new());
         self.unstuffed = UnstuffedData::default();
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::MAX_MCU_BLOCKS;
-use crate::huffman::coefficient_table::{CoefficientTable, END_OF_BLOCK, SkipTable};
+use super::lookup::MAX_LOOKUPS;
+use crate::huffman::coefficient_table::{COEFFICIENT, COUNTS_MARK, CoefficientTable, END_OF_BLOCK, SkipTable};
 use crate::markers::standard::ZIGZAG;
 
 /// The tables of one block of an MCU.
@@ -103,9 +104,9 @@ impl<'a> Blocks<'a> {
         let start = range.start;
         for (i, mcu) in self.blocks[range].chunks_exact_mut(self.tables.len()).enumerate() {
             for (j, (block, &component)) in mcu.iter_mut().zip(components).enumerate() {
-                // The count includes the DC coefficient.
-                let coefs = block.counts >> 8 & 255;
-                let last = coefs.wrapping_sub(if coefs > END_OF_BLOCK { END_OF_BLOCK + 1 } else { 1 });
+                // The count includes the DC coefficient. It is odd if the block ended before its last one.
+                let count = block.counts >> 8 & 255;
+                let last = (count.wrapping_sub((count & 1) * END_OF_BLOCK) / COEFFICIENT).wrapping_sub(1);
                 if last > 63 {
                     return Err(start + i * self.tables.len() + j);
                 }
@@ -123,6 +124,11 @@ impl<'a> Blocks<'a> {
     /// The tables of an MCU.
     pub(super) fn tables(&self) -> &'a McuTables<'a> {
         self.tables
+    }
+
+    /// Whether AC coefficients of a block are skipped.
+    pub(super) fn skip_coefficients(&self) -> bool {
+        self.tables.iter().any(|tables| tables.skip.is_some())
     }
 
     /// Number of blocks in an MCU.
@@ -144,11 +150,12 @@ impl<'a> Blocks<'a> {
     /// Returns the bit after block `block`, which is decoded.
     pub(crate) fn end_bit(&self, bytes: &[u8], block: usize) -> usize {
         // If a block begins and ends between two refills, the refill is noted in the block before it.
-        let input = match self.blocks[block].input {
-            0 => self.blocks[block - 1].input,
-            input => input,
-        };
-        input.wrapping_sub(bytes.as_ptr().addr()).wrapping_mul(8) + (self.blocks[block].counts & 255) as usize
+        // A block that begins and ends between two refills has no input: the refill is noted in the block in which the round
+        // began, of which a round has two lookups for each.
+        let inputs = self.blocks[..=block].iter().rev().map(|block| block.input);
+        let input = inputs.take(1 + MAX_LOOKUPS / 2).find(|&input| input != 0).unwrap_or(0);
+        input.wrapping_sub(bytes.as_ptr().addr()).wrapping_mul(8)
+            + (self.blocks[block].counts & (COUNTS_MARK - 1)) as usize
     }
 }
 

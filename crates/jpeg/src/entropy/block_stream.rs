@@ -15,8 +15,8 @@ pub(crate) struct BlockStream {
     pub(super) bit: usize,
     /// Index of the current block.
     pub(super) block: usize,
-    /// Number of coefficients of the current block that were decoded.
-    pub(super) coefs: u32,
+    /// The count of the current block's coefficients that were decoded (see [`super::decode`]).
+    pub(super) count: u32,
     /// The first bit.
     start: usize,
     /// Index of the first block.
@@ -37,7 +37,7 @@ impl BlockStream {
         BlockStream {
             bit,
             block: first,
-            coefs: 0,
+            count: 0,
             start: bit,
             first,
             end,
@@ -119,7 +119,7 @@ impl BlockStream {
         // Beyond the data, restarting is useless.
         if self.speculative && self.bit + 64 < (bytes.len() - SLACK) * 8 {
             blocks.clear(self.first..self.block + 1);
-            (self.bit, self.block, self.coefs) = (self.bit + 1, self.first, 0);
+            (self.bit, self.block, self.count) = (self.bit + 1, self.first, 0);
             self.start = self.bit;
         } else {
             self.damage = Some(Damage::Code);

@@ -5,11 +5,15 @@
 //! | `block` | decoded blocks, and the tables for them |
 //! | `block_stream` | a run of blocks: its position, and where it ends |
 //! | `decode` | decodes several runs of blocks to coefficients, some of them speculatively if their start is unknown |
+//! | `lookup`, `rounds_x86_64` | the loop of `decode`, and the same in assembly |
 //! | `scanner` | scan-only decoding: finds where blocks begin, and skips their coefficients |
 
 pub(crate) mod block;
 pub(crate) mod block_stream;
 pub(crate) mod decode;
+mod lookup;
+#[cfg(target_arch = "x86_64")]
+mod rounds_x86_64;
 pub(crate) mod scanner;
 
 /// The most blocks of an MCU (T.81, B.2.3).

@@ -54,13 +54,15 @@ unsafe fn call<const N: usize, const CHECKED: bool>(all: &mut [LookupState; N], 
 ///
 /// # Safety
 /// The invariants of [`super::decode`] must hold, and the processor have BMI1, BMI2 and MOVBE.
+// Each run of rustfmt would indent the string further.
+#[rustfmt::skip]
 #[unsafe(naked)]
 unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     all: &mut [LookupState; N],
     limits: &[Limits; N],
 ) -> usize {
     naked_asm!(
-                                        r"
+        r"
 # Expands `part` with the number and the registers of a stream: bits, counts (64, 32 and 16 bits, second and first byte), table, block.
 .macro stream part, i
 .if \i == 0
@@ -266,24 +268,24 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
 .purgem look_up
 .purgem miss
 ",
-                                        n = const N,
-                                        checked = const CHECKED as u8,
-                                        unusable = const UNUSABLE,
-                                        natural_index = sym NATURAL_INDEX,
-                                        index_in_block = sym INDEX_IN_BLOCK,
-                                        block = const size_of::<Block>(),
-                                        block_coefs = const offset_of!(Block, coefs),
-                                        block_ac = const offset_of!(Block, ac),
-                                        block_next_dc = const offset_of!(Block, next_dc),
-                                        block_input = const offset_of!(Block, input),
-                                        block_counts = const offset_of!(Block, counts),
-                                        state = const size_of::<LookupState>(),
-                                        state_counts = const offset_of!(LookupState, counts),
-                                        state_table = const offset_of!(LookupState, table),
-                                        state_input = const offset_of!(LookupState, input),
-                                        state_block = const offset_of!(LookupState, block),
-                                        limit = const size_of::<Limits>(),
-                                        limit_input = const offset_of!(Limits, input),
-                                        limit_block = const offset_of!(Limits, block),
-                                    )
+        n = const N,
+        checked = const CHECKED as u8,
+        unusable = const UNUSABLE,
+        natural_index = sym NATURAL_INDEX,
+        index_in_block = sym INDEX_IN_BLOCK,
+        block = const size_of::<Block>(),
+        block_coefs = const offset_of!(Block, coefs),
+        block_ac = const offset_of!(Block, ac),
+        block_next_dc = const offset_of!(Block, next_dc),
+        block_input = const offset_of!(Block, input),
+        block_counts = const offset_of!(Block, counts),
+        state = const size_of::<LookupState>(),
+        state_counts = const offset_of!(LookupState, counts),
+        state_table = const offset_of!(LookupState, table),
+        state_input = const offset_of!(LookupState, input),
+        state_block = const offset_of!(LookupState, block),
+        limit = const size_of::<Limits>(),
+        limit_input = const offset_of!(Limits, input),
+        limit_block = const offset_of!(Limits, block),
+    )
 }

@@ -224,17 +224,17 @@ impl Decoder {
         let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
         let segments = (across * down).div_ceil(interval);
         let (columns, mcu_blocks) = (across as usize, plan.mcu_blocks as usize);
-        let batch = |step| Speculation::FAST.batch_blocks((columns, mcu_blocks), step, plan.mcus.1);
-        let rows = Speculation::FAST.round_rows(plan.row_blocks(), 1, plan.mcus.1) as usize;
+        let groups = |step| Speculation::FAST.groups_held(plan.row_blocks(), step, plan.mcus.1) as usize;
+        let held = |step| groups(step) * Speculation::group_blocks((columns, mcu_blocks), step);
+        let rows = Speculation::FAST.round_rows(plan.row_blocks(), plan.mcus.1) as usize;
         let (_, round) = Speculation::regions(rows * columns, columns, mcu_blocks);
-        let blocks = (1..=MAX_STEP).map(batch).max().unwrap_or(0).max(round);
+        let blocks = (1..=MAX_STEP).map(held).max().unwrap_or(0).max(round);
         let offsets = match plan.mcu_rows.start {
             0 => 0,
             _ => Speculation::FAST.scan_offsets(down * plan.row_blocks() as u64),
         };
         let starts = down as usize * size_of::<ScanState>();
-        let groups = Speculation::FAST.batch_groups(plan.row_blocks(), 1, plan.mcus.1) as usize;
-        let runs = groups * size_of::<McuRun>();
+        let runs = groups(1) * size_of::<McuRun>();
         let unstuffed = unstuffed::max_bytes(image.bytes().len(), segments);
         let blocks = blocks * size_of::<Block>();
         Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + runs + unstuffed + TableCaches::MAX_BYTES)

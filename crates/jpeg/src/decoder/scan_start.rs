@@ -26,7 +26,7 @@ impl ScanWorkspace {
     fn decode_rounds(&mut self, layout: &ScanLayout, output: &mut Output<'_>) -> Result<(), ScanError> {
         let (across, mcu_blocks) = (layout.across(), layout.mcu_blocks);
         let mcu_rows = output.plan.mcu_rows.clone();
-        let batch = self.speculation.round_rows(layout.row_blocks(), 1, layout.mcus.1) as usize * across;
+        let batch = self.speculation.round_rows(layout.row_blocks(), layout.mcus.1) as usize * across;
         let (regions, blocks) = Speculation::regions(batch, across, mcu_blocks);
         resize_unspecified(&mut self.blocks, blocks);
         let scan_offsets = if mcu_rows.start > 0 { self.speculation.scan_offsets(layout.total_blocks()) } else { 0 };

@@ -44,29 +44,23 @@ impl Speculation {
         SCANNERS * scanner::offsets_for(blocks.min(self.scan_blocks as u64) as usize)
     }
 
-    /// Number of rows of MCUs in a round, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are
-    /// `step` rows apart: a multiple of `step`, and at least two of it if there are as many rows.
-    pub(crate) fn round_rows(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        let fit = (self.round_bytes / (row_blocks * size_of::<Block>())).min(rows as usize) as u32 / step * step;
-        fit.max(2 * step).min(rows.next_multiple_of(step))
+    /// Number of rows of MCUs in a round, for `row_blocks` blocks in a row and `rows` rows in the image: at least two if there are
+    /// as many.
+    pub(crate) fn round_rows(&self, row_blocks: usize, rows: u32) -> u32 {
+        let fit = self.round_bytes / (row_blocks * size_of::<Block>());
+        (fit as u32).max(2).min(rows)
     }
 
-    /// Number of groups in a batch, for `row_blocks` blocks in a row and `rows` rows in the image, if known starts are `step` rows
-    /// apart: enough for all streams, even if they exceed the bytes of a round.
-    pub(crate) fn batch_groups(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        let groups = self.round_rows(row_blocks, step, rows) / step;
-        groups.max(STREAMS as u32).min(rows.div_ceil(step))
+    /// Number of groups of `step` rows whose blocks are held at a time, for `row_blocks` blocks in a row and `rows` rows in the
+    /// image: those of all streams, and some that wait for one before them.
+    pub(crate) fn groups_held(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
+        let fit = self.round_bytes / (row_blocks * step as usize * size_of::<Block>());
+        (fit as u32).clamp(STREAMS as u32 + 1, 2 * STREAMS as u32).min(rows.div_ceil(step))
     }
 
     /// Number of blocks for a group of `step` rows, and for what its stream writes after its end.
     pub(crate) fn group_blocks((across, mcu_blocks): (usize, usize), step: u32) -> usize {
         (step as usize * across + MAX_OVERSHOOT.div_ceil(mcu_blocks)) * mcu_blocks
-    }
-
-    /// Number of blocks for a batch of as many groups.
-    pub(crate) fn batch_blocks(&self, (across, mcu_blocks): (usize, usize), step: u32, rows: u32) -> usize {
-        let groups = self.batch_groups(across * mcu_blocks, step, rows) as usize;
-        groups * Self::group_blocks((across, mcu_blocks), step)
     }
 
     /// Returns the blocks of the parts of a round of `mcus` MCUs, in rows of `across` MCUs of `mcu_blocks` blocks, and the number

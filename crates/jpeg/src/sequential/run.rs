@@ -10,8 +10,6 @@ use crate::error::Damage;
 
 /// A run of MCUs that is decoded into consecutive blocks.
 pub(crate) struct McuRun {
-    /// Index of the first block.
-    first: usize,
     /// The state before the next segment; at the end, that after the last MCU.
     state: ScanState,
     /// The MCUs up to the next restart marker.
@@ -25,14 +23,9 @@ impl McuRun {
     /// Returns the run of `mcus` MCUs from `state` on, into the blocks from `first` on.
     pub(crate) fn new(context: &ScanContext<'_>, state: ScanState, mcus: u64, first: usize) -> McuRun {
         let stream = BlockStream::new(state.bit, first, first);
-        let mut run = McuRun { first, state, stream, left: mcus, result: Ok(()) };
+        let mut run = McuRun { state, stream, left: mcus, result: Ok(()) };
         run.begin_segment(context, first);
         run
-    }
-
-    /// Index of the first block.
-    pub(crate) fn first(&self) -> usize {
-        self.first
     }
 
     /// Returns the state after the run.
@@ -40,7 +33,8 @@ impl McuRun {
         self.result.map(|()| self.state)
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the run is decoded, or damaged.
+    pub(crate) fn is_over(&self) -> bool {
         self.left == 0 || self.result.is_err()
     }
 
@@ -70,24 +64,25 @@ impl McuRun {
     }
 }
 
-/// Decodes all runs, up to [`decode::STREAMS`] of them at the same time, each as soon as one before it is over. DC coefficients
-/// are absolute on return.
-pub(crate) fn decode_runs(context: &ScanContext<'_>, blocks: &mut Blocks<'_>, mut runs: &mut [McuRun]) {
+/// Advances the first [`decode::STREAMS`] runs that are not over, at the same time, until one of them is at the end of a segment. DC
+/// coefficients of a segment are absolute then.
+pub(crate) fn advance<'r>(
+    context: &ScanContext<'_>,
+    blocks: &mut Blocks<'_>,
+    runs: impl IntoIterator<Item = &'r mut McuRun>,
+) {
     let bytes = context.unstuffed.bytes();
-    loop {
-        let over = runs.iter().take_while(|run| run.is_over()).count();
-        runs = &mut runs[over..];
-        let mut streams = runs.iter_mut().filter(|run| !run.is_over()).map(|run| &mut run.stream);
-        match [streams.next(), streams.next(), streams.next()] {
-            [Some(a), Some(b), Some(c)] => decode::run(context.bmi2, bytes, blocks, [a, b, c]),
-            [Some(a), Some(b), None] => decode::run(context.bmi2, bytes, blocks, [a, b]),
-            [Some(a), ..] => decode::run(context.bmi2, bytes, blocks, [a]),
-            [None, ..] => return,
-        }
-        for run in runs.iter_mut().filter(|run| !run.is_over()).take(decode::STREAMS) {
-            if run.stream.is_over(bytes) {
-                run.end_segment(context, blocks);
-            }
+    let mut runs = runs.into_iter().filter(|run| !run.is_over());
+    let mut runs = [runs.next(), runs.next(), runs.next()];
+    match runs.each_mut().map(|run| run.as_mut().map(|run| &mut run.stream)) {
+        [Some(a), Some(b), Some(c)] => decode::run(context.bmi2, bytes, blocks, [a, b, c]),
+        [Some(a), Some(b), None] => decode::run(context.bmi2, bytes, blocks, [a, b]),
+        [Some(a), ..] => decode::run(context.bmi2, bytes, blocks, [a]),
+        [None, ..] => {}
+    }
+    for run in runs.into_iter().flatten() {
+        if run.stream.is_over(bytes) {
+            run.end_segment(context, blocks);
         }
     }
 }
@@ -101,9 +96,10 @@ impl ScanState {
         blocks: &mut Blocks<'_>,
         first: usize,
     ) -> Result<(), ScanError> {
-        let mut runs = [McuRun::new(context, *self, mcus, first)];
-        decode_runs(context, blocks, &mut runs);
-        let [run] = runs;
+        let mut run = McuRun::new(context, *self, mcus, first);
+        while !run.is_over() {
+            advance(context, blocks, [&mut run]);
+        }
         *self = run.into_result()?;
         Ok(())
     }

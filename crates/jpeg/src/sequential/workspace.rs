@@ -1,5 +1,7 @@
 //! The buffers that decoding of sequential scans reuses from image to image.
 
+use std::collections::VecDeque;
+
 use super::parameters::Speculation;
 use super::run::McuRun;
 use super::state::ScanState;
@@ -22,8 +24,8 @@ pub(crate) struct ScanWorkspace {
     pub offsets: Vec<u32>,
     /// Known states, one for each group of MCU rows.
     pub starts: Vec<ScanState>,
-    /// The groups of a batch.
-    pub runs: Vec<McuRun>,
+    /// The groups that are decoded, or wait for one before them.
+    pub runs: VecDeque<McuRun>,
 }
 
 impl ScanWorkspace {
@@ -37,7 +39,7 @@ impl ScanWorkspace {
             blocks: Vec::new(),
             offsets: Vec::new(),
             starts: Vec::new(),
-            runs: Vec::new(),
+            runs: VecDeque::new(),
         }
     }
 
@@ -52,7 +54,7 @@ impl ScanWorkspace {
     /// Frees all memory but the table caches.
     pub(crate) fn free(&mut self) {
         (self.blocks, self.offsets) = (Vec::new(), Vec::new());
-        (self.starts, self.runs) = (Vec::new(), Vec::new());
+        (self.starts, self.runs) = (Vec::new(), VecDeque::new());
         self.unstuffed = UnstuffedData::default();
     }
 }

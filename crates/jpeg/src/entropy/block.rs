@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::MAX_MCU_BLOCKS;
 use super::lookup::MAX_LOOKUPS;
 use crate::huffman::coefficient_table::{COEFFICIENT, COUNTS_MARK, CoefficientTable, END_OF_BLOCK, SkipTable};
-use crate::markers::standard::ZIGZAG;
 
 /// The tables of one block of an MCU.
 #[derive(Clone, Copy)]
@@ -110,8 +109,8 @@ impl<'a> Blocks<'a> {
                 if last > 63 {
                     return Err(start + i * self.tables.len() + j);
                 }
-                // An end-of-block symbol alone counts as a coefficient of value 0.
-                let empty = block.coefs[usize::from(ZIGZAG[last as usize])] == 0 && last > 0;
+                // An end-of-block symbol alone counts as a coefficient of value 0. Only without AC coefficients does it matter.
+                let empty = last == 1 && block.coefs[1] == 0;
                 block.last = last as u8 - u8::from(empty);
                 let predictor = &mut predictors[usize::from(component)];
                 *predictor = predictor.wrapping_add(block.coefs[0]);

@@ -7,8 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Interval of lines.
-const EVERY: Duration = Duration::from_secs(5);
+/// Interval of lines, and of drawing the bar, which takes longer than a short unit of work.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+const BAR_EVERY: Duration = Duration::from_millis(125);
 
 /// Progress of `total` units of work; any thread may advance it.
 pub struct Progress {
@@ -20,7 +21,7 @@ pub struct Progress {
     bytes: AtomicU64,
     start: Instant,
     bar: Option<ProgressBar>,
-    printed: Mutex<Instant>,
+    shown: Mutex<Instant>,
 }
 
 impl Progress {
@@ -28,14 +29,14 @@ impl Progress {
     #[expect(clippy::disallowed_methods, reason = "asks whether it is a terminal; the bar holds no text from files")]
     pub fn new(verb: &'static str, noun: &'static str, total: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             let template = "{bar:20} {human_pos}/{human_len} {msg}, {eta} left";
             bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
             bar
         });
         let [total, done, bytes] = [total, 0, 0].map(AtomicU64::new);
         let start = Instant::now();
-        Progress { verb, noun, total, done, bytes, start, bar, printed: Mutex::new(start) }
+        Progress { verb, noun, total, done, bytes, start, bar, shown: Mutex::new(start) }
     }
 
     /// Sets the total, if it was unknown at the start.
@@ -48,22 +49,27 @@ impl Progress {
     pub fn advance(&self, units: u64, bytes: u64) {
         let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let every = if self.bar.is_some() { BAR_EVERY } else { LINE_EVERY };
+        // If another thread holds the lock, it shows the progress.
+        if let Ok(mut shown) = self.shown.try_lock()
+            && shown.elapsed() >= every
+        {
+            *shown = Instant::now();
+            self.show(done, bytes);
+        }
+    }
+
+    fn show(&self, done: u64, bytes: u64) {
+        let rates = self.rates(done, bytes);
         if let Some(bar) = &self.bar {
+            bar.set_message(rates);
             bar.set_position(done);
-            bar.set_message(self.rates(done, bytes));
             return;
         }
-        // If another thread holds the lock, it prints the line.
-        if let Ok(mut printed) = self.printed.try_lock()
-            && printed.elapsed() >= EVERY
-        {
-            *printed = Instant::now();
-            let total = self.total.load(Ordering::Relaxed);
-            let left = total.saturating_sub(done) as f64 / (done as f64 / self.seconds());
-            let of = format!("{} of {}", text::count(done), text::count(total));
-            let rates = self.rates(done, bytes);
-            output::message(format_args!("{} {of} {}, {rates}, {left:.0} s left", self.verb, self.noun));
-        }
+        let total = self.total.load(Ordering::Relaxed);
+        let left = total.saturating_sub(done) as f64 / (done as f64 / self.seconds());
+        let of = format!("{} of {}", text::count(done), text::count(total));
+        output::message(format_args!("{} {of} {}, {rates}, {left:.0} s left", self.verb, self.noun));
     }
 
     /// Removes the bar.

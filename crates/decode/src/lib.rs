@@ -59,7 +59,7 @@
 //! - `jxl`, `jp2`: decode JPEG XL and JPEG 2000. Their headers are read in every build.
 //! - `libwebp`: decode WebP with libwebp, a C library that `cc` builds. The pixels are the same, lossy images take less than
 //!   half the time, and of a region the rows below are not decoded.
-//! - `encode`: [`encode_jpeg`].
+//! - `encode`: the function `encode_jpeg`.
 #![deny(unsafe_code)]
 
 mod array;

@@ -27,7 +27,7 @@ REFUSED = {
 
 
 def main():
-    lines = [f"# libjpeg-turbo {features.version('libjpeg_turbo')}: CRC-32 of the RGB pixels, or the error"]
+    lines = [f"# libjpeg-turbo {features.version('libjpeg_turbo')}: CRC-32 of the RGB pixels, or why there are none"]
     for name in sorted(os.listdir(sys.argv[1])):
         if name in REFUSED:
             lines.append(f"{name}: {REFUSED[name]}")

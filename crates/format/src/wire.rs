@@ -60,6 +60,10 @@ impl<'a> Reader<'a> {
                 (self.bytes, self.base) = (rest, self.base + 1);
                 Ok(u64::from(*byte))
             }
+            [low, high, rest @ ..] if *high < 0x80 => {
+                (self.bytes, self.base) = (rest, self.base + 2);
+                Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+            }
             _ => self.long_varint(),
         }
     }

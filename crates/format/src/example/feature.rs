@@ -79,7 +79,19 @@ impl<'a> BytesList<'a> {
 
     /// Returns the value of a list that holds exactly one.
     pub fn single(&self) -> Option<&'a [u8]> {
-        single(self.iter())
+        self.single_field().or_else(|| single(self.iter()))
+    }
+
+    /// Returns the only value of the only list, as nearly all features have it; `None` for anything else.
+    fn single_field(&self) -> Option<&'a [u8]> {
+        let Source::Lists(lists) = self.0 else { return None };
+        let only = |mut message: Reader<'a>| match message.field() {
+            Ok(Some((number, Value::Delimited(part)))) if message.is_empty() => Some((number, part)),
+            _ => None,
+        };
+        let (_, list) = only(Reader::new(lists))?;
+        let (number, value) = only(list)?;
+        (number == 1).then_some(value.bytes())
     }
 }
 

@@ -57,7 +57,9 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     // that is already reported explain the number of frames; and any finding about this file explains its CRC.
     let mut explained = other_length || report.has(&names::index_path(&path), Damage::RecordCount);
     let (opaque, message) = (!bare && split.manifest().is_opaque(), split.manifest().message());
-    let check = Checker { bytes: &bytes, path: &path, rows: rows.as_ref(), split, options, opaque, message };
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let check =
+        Checker { bytes: &bytes, path: &path, file: &file, rows: rows.as_ref(), split, options, opaque, message };
     // The bytes of an object are checked while they are in memory, those of a file by all threads once all frames are known.
     let in_store = bytes.object().is_some();
     let (mut runs, mut waiting, mut checked) = (Runs::default(), vec![], vec![]);
@@ -331,6 +333,8 @@ impl RunCrc<'_> {
 struct Checker<'a> {
     bytes: &'a FileBytes,
     path: &'a Path,
+    /// The name of the file.
+    file: &'a str,
     rows: Option<&'a Rows<'a>>,
     split: &'a Split,
     options: &'a Options<'a>,
@@ -415,8 +419,7 @@ impl Checker<'_> {
             report.ignored_feature_lists += 1;
         }
         if let Some(rows) = self.rows {
-            let file = self.path.file_name().unwrap_or_default().to_string_lossy();
-            for (problem, expected, found) in rows.compare(row, offset, data, example.as_ref(), &file) {
+            for (problem, expected, found) in rows.compare(row, offset, data, example.as_ref(), self.file) {
                 let path = names::index_path(self.path);
                 report.add(Error::IndexMismatch { path, record: Some(row), problem, expected, found });
             }

@@ -54,7 +54,7 @@ impl CpuFeatures {
         self.avx2
     }
 
-    /// For the full-size inverse transform.
+    /// For the full-size inverse transform and pixels.
     pub(crate) fn avx512(&self) -> Option<Avx512> {
         self.avx512
     }

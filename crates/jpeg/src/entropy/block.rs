@@ -30,7 +30,7 @@ pub(crate) struct Block {
     pub(super) next_dc: *const u32,
     /// Address of the input at the last refill that began in this block; 0 if there was none.
     pub(super) input: usize,
-    /// [`LookupState::counts`](super::decode) after the block's last lookup.
+    /// [`LookupState::counts`](super::lookup::LookupState::counts) after the block's last lookup; the high half is unspecified.
     pub(super) counts: u32,
     /// Zigzag index of the last coefficient that may differ from 0.
     pub last: u8,
@@ -148,9 +148,8 @@ impl<'a> Blocks<'a> {
 
     /// Returns the bit after block `block`, which is decoded.
     pub(crate) fn end_bit(&self, bytes: &[u8], block: usize) -> usize {
-        // If a block begins and ends between two refills, the refill is noted in the block before it.
-        // A block that begins and ends between two refills has no input: the refill is noted in the block in which the round
-        // began, of which a round has two lookups for each.
+        // The input is noted in the block in which a refill was made. The blocks after it, which begin and end before the next
+        // refill, have none; each of them takes at least two of the lookups between the two.
         let inputs = self.blocks[..=block].iter().rev().map(|block| block.input);
         let input = inputs.take(1 + MAX_LOOKUPS / 2).find(|&input| input != 0).unwrap_or(0);
         input.wrapping_sub(bytes.as_ptr().addr()).wrapping_mul(8)

@@ -5,7 +5,7 @@ use super::block::Blocks;
 use crate::bitstream::unstuffed::SLACK;
 use crate::error::Damage;
 
-/// No refill begins nearer to the end of the slack than this number of bytes: more than two refills and a symbol read.
+/// No round begins nearer to the end of the slack than this number of bytes: more than two refills and a symbol read.
 pub(super) const END_MARGIN: usize = 128;
 const _: () = assert!(END_MARGIN < SLACK);
 

@@ -6,19 +6,20 @@
 //!
 //! The end of a block is unpredictable, and a mispredicted branch costs more than decoding several symbols, so the loop has
 //! no branch on it: the next lookup simply uses another table and another block. A lookup that cannot be used (a code that is
-//! too long, or belongs to the next block, see [`NATURAL_INDEX`](super::lookup::NATURAL_INDEX)) leaves the loop, and its symbol is
-//! decoded by its code. A run of zeros beyond the end of a block ends the block; it is found when the blocks are completed
-//! ([`Blocks::complete`]).
+//! too long, or belongs to the next block, see [`NATURAL_INDEX`](super::lookup::NATURAL_INDEX)) stops the loop, and its symbol is
+//! decoded by its code ([`LookupState::single`]). A run of zeros beyond the end of a block ends the block; it is found when the
+//! blocks are completed ([`Blocks::complete`]).
 //!
 //! If the start of a run is not known, it is decoded speculatively from an estimated bit. Huffman codes are
 //! self-synchronising (Klein and Wiseman, "Parallel Huffman Decoding with Applications to JPEG Files", 2003): after a few
 //! hundred bytes the speculative decoder reads the right codes, and from the first bit at which both decoders begin an MCU,
 //! their results are the same.
 //!
-//! The loop is in [`super::lookup`], and for x86-64 in assembly in `rounds_x86_64`. Its memory safety rests on three invariants,
-//! which this module establishes:
-//! 1. *Input*: a round begins with a refill at most [`END_MARGIN`] bytes before the end of the slack ([`Limits`]; [`run`] checks
-//!    that there is slack). It and one refill in [`LookupState::single`] advance by less than 32 bytes.
+//! The loop is in [`super::lookup`], and for x86-64 in assembly in `rounds_x86_64`. Both stop at the same bits, so that also what
+//! they report of damaged data is the same. Their memory safety rests on three invariants, which this module establishes:
+//! 1. *Input*: a round begins with a refill that begins at least [`END_MARGIN`] bytes before the end of the slack ([`Limits`];
+//!    [`run`] checks that there is slack). The loads after it, and those of one refill more in [`LookupState::single`], are less
+//!    than 64 bytes after its first one.
 //! 2. *Tables*: the pointers in the headers of [`Blocks`] are to tables of `1 << LOOKUP_BITS` entries that `Blocks` borrows.
 //! 3. *Output*: a round begins in a block before the stream's end ([`Limits`]), and each of its lookups advances by at most one
 //!    block; [`run`] checks that there are [`MAX_OVERSHOOT`] blocks after the end. Indices of coefficients are inside a block.
@@ -49,7 +50,7 @@ pub(crate) fn run<const N: usize>(
     mut streams: [&mut BlockStream; N],
 ) {
     let rounds: Rounds<N> = match bmi2 {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
         Some(bmi2) => bmi2.rounds(blocks.skip_coefficients()),
         _ => lookup::rounds,
     };
@@ -90,7 +91,7 @@ pub(crate) fn run<const N: usize>(
             }
         };
         for (stream, state) in streams.iter_mut().zip(states) {
-            stream.bit = (state.input.addr() - bytes.as_ptr().addr()) * 8 + (state.counts & (COUNTS_MARK - 1)) as usize;
+            stream.bit = (state.input.addr() - bytes.as_ptr().addr()) * 8 + state.consumed() as usize;
             stream.block = (state.block.addr() - base.addr()) / size_of::<Block>();
             stream.count = state.counts >> 8 & 255;
         }

@@ -3,15 +3,19 @@
 use std::hint::select_unpredictable;
 
 use super::block::{Block, McuTables};
-use crate::huffman::coefficient_table::{COEFFICIENT, END_OF_BLOCK, LOOKUP_BITS};
+use crate::huffman::coefficient_table::{COEFFICIENT, COUNTS_MARK, END_OF_BLOCK, LOOKUP_BITS, MAX_ENTRY_BITS};
 use crate::markers::standard::ZIGZAG;
 
 /// Lookups that can follow one refill in any case: it loads at least 57 bits.
 const LOOKUPS: usize = 4;
-const _: () = assert!(LOOKUPS * LOOKUP_BITS as usize <= 57 && LOOKUPS == 4, "as many as `rounds` makes");
+const _: () = assert!(LOOKUPS == 4 && LOOKUPS as u32 * MAX_ENTRY_BITS <= 57, "as many as `rounds` makes");
 
-/// The most lookups that follow one refill.
+/// The most lookups that follow one refill: one more is made if the 64 bits that were loaded are enough.
 pub(super) const MAX_LOOKUPS: usize = LOOKUPS + 1;
+
+/// The most bits of those loaded that may be consumed before the last lookup.
+pub(super) const MAX_CONSUMED: u32 = 64 - LOOKUP_BITS;
+const _: () = assert!(MAX_CONSUMED + MAX_ENTRY_BITS < COUNTS_MARK && 7 + 4 * MAX_ENTRY_BITS < COUNTS_MARK);
 
 /// Natural index of the coefficient for each count that a lookup leads to; [`UNUSABLE`] for other counts: after a table miss,
 /// where a block has too many coefficients, or an end-of-block symbol after its last one. Several symbols in one entry may
@@ -53,6 +57,18 @@ pub(super) struct LookupState {
 }
 
 impl LookupState {
+    /// The number of bits after `input` that were consumed.
+    #[inline(always)]
+    pub(super) fn consumed(&self) -> u32 {
+        self.counts & (COUNTS_MARK - 1)
+    }
+
+    /// Where the next refill begins.
+    #[inline(always)]
+    fn next_input(&self) -> *const u8 {
+        self.input.wrapping_add(self.consumed() as usize / 8)
+    }
+
     /// Loads at least 57 bits.
     ///
     /// # Safety
@@ -62,9 +78,9 @@ impl LookupState {
         // SAFETY: the input advances by at most 15 bytes, and 8 more follow (invariant 1). The block is one of `Blocks`
         // (invariant 3).
         unsafe {
-            self.input = self.input.add((self.counts >> 3 & 15) as usize);
+            self.input = self.next_input();
             // Leaves the bits used of the first byte.
-            self.counts &= !0x78;
+            self.counts &= !(COUNTS_MARK - 8);
             self.bits = u64::from_be_bytes(self.input.cast::<[u8; 8]>().read()) << (self.counts & 63);
             (*self.block).input = self.input.addr();
         }
@@ -152,19 +168,19 @@ pub(super) struct Limits {
 /// The loop: [`rounds`], or one that does the same for some processors.
 pub(super) type Rounds<const N: usize> = unsafe fn(all: &mut [LookupState; N], limits: &[Limits; N]) -> usize;
 
-/// Advances all streams, a refill and [`LOOKUPS`] lookups each in a round, until one of them reaches its limits. Stops at a
-/// lookup that cannot be used, and returns the index of its stream, or `N`.
+/// Advances all streams, in rounds of a refill and up to [`MAX_LOOKUPS`] lookups each, until one of them reaches its limits. Stops
+/// at a lookup that cannot be used, and returns the index of its stream, or `N`.
 ///
 /// # Safety
-/// The invariants of this module must hold.
+/// The invariants of [`super::decode`] must hold.
 pub(super) unsafe fn rounds<const N: usize>(all: &mut [LookupState; N], limits: &[Limits; N]) -> usize {
     let mut states = *all;
     let unusable = 'rounds: loop {
-        if (0..N).any(|i| states[i].input > limits[i].input || states[i].block >= limits[i].block) {
+        if (0..N).any(|i| states[i].next_input() > limits[i].input || states[i].block >= limits[i].block) {
             break N;
         }
-        // SAFETY: the limits were checked; LOOKUPS lookups follow each refill. A macro, because closures are not inlined for
-        // three streams.
+        // SAFETY: the limits were checked; LOOKUPS lookups follow each refill, and another one if the bits are enough. A macro,
+        // because closures are not inlined for three streams.
         unsafe {
             states.iter_mut().for_each(|state| state.refill());
             macro_rules! look_up_all {
@@ -179,6 +195,10 @@ pub(super) unsafe fn rounds<const N: usize>(all: &mut [LookupState; N], limits: 
             look_up_all!();
             look_up_all!();
             look_up_all!();
+            look_up_all!();
+            if (0..N).any(|i| states[i].consumed() > MAX_CONSUMED) {
+                continue;
+            }
             look_up_all!();
         }
     };

@@ -12,7 +12,7 @@ pub(crate) mod block;
 pub(crate) mod block_stream;
 pub(crate) mod decode;
 mod lookup;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
 mod rounds_x86_64;
 pub(crate) mod scanner;
 

@@ -2,8 +2,11 @@
 //!
 //! It does what [`rounds`](super::lookup::rounds) does, in two thirds of the instructions: all that a lookup changes of three
 //! streams is in registers; the flags of the addition of an entry to the counts tell whether the block is complete (sign) and
-//! whether the lookup cannot be used (carry); a code whose magnitude does not fit into the lookup is decoded without leaving the
-//! loop. A compiler spills registers in the whole loop for the sake of such rare code.
+//! whether the lookup cannot be used (carry; see [`Bmi2::rounds`] for other cases); a code whose magnitude does not fit into the
+//! lookup is decoded without leaving the loop. A compiler spills registers in the whole loop for the sake of such rare code.
+//!
+//! The loop calls nothing, and nothing unwinds through it, so it has no unwind information. The names of its macros have a prefix,
+//! because all assembly that is linked at once shares them.
 //!
 //! | registers of streams 0, 1 and 2 | contents |
 //! |---|---|
@@ -18,8 +21,9 @@ use std::arch::naked_asm;
 use std::mem::offset_of;
 
 use super::block::Block;
-use super::lookup::{Limits, LookupState, MAX_LOOKUPS, NATURAL_INDEX, Rounds, UNUSABLE};
+use super::lookup::{Limits, LookupState, MAX_CONSUMED, MAX_LOOKUPS, NATURAL_INDEX, Rounds, UNUSABLE};
 use crate::cpu::Bmi2;
+use crate::huffman::coefficient_table::{COUNTS_MARK, LOOKUP_BITS};
 
 /// [`NATURAL_INDEX`], with an index inside the block for every count.
 static INDEX_IN_BLOCK: [u8; 256] = {
@@ -33,8 +37,8 @@ static INDEX_IN_BLOCK: [u8; 256] = {
 };
 
 impl Bmi2 {
-    /// Returns the loop. Unless `checked`, it also applies an entry after which a block has too many coefficients, which is damage
-    /// if an entry has one coefficient.
+    /// Returns the loop. An entry after which a block has too many coefficients cannot be used if it has several symbols, which is
+    /// only `checked` on demand: with one symbol it is damage, and applied as [`LookupState::single`] would.
     pub(super) fn rounds<const N: usize>(self, checked: bool) -> Rounds<N> {
         const { assert!(1 <= N && N <= 3, "registers for three streams") };
         const { assert!(MAX_LOOKUPS == 5, "as many as a round makes") };
@@ -64,7 +68,7 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     naked_asm!(
         r"
 # Expands `part` with the number and the registers of a stream: bits, counts (64, 32 and 16 bits, second and first byte), table, block.
-.macro stream part, i
+.macro jpeg_stream part, i
 .if \i == 0
     \part 0, r8, rax, eax, ax, ah, al, r9, r10
 .elseif \i == 1
@@ -74,19 +78,19 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
 .endif
 .endm
 
-.macro each_stream part
-    stream \part, 0
+.macro jpeg_each_stream part
+    jpeg_stream \part, 0
 .if {n} > 1
-    stream \part, 1
+    jpeg_stream \part, 1
 .endif
 .if {n} > 2
-    stream \part, 2
+    jpeg_stream \part, 2
 .endif
 .endm
 
 # On the stack: the states' address, and for each stream its input, and the limits of input and block.
 
-.macro load i, bits, c64, c32, c16, second, first, table, block
+.macro jpeg_load i, bits, c64, c32, c16, second, first, table, block
     mov \table, [rsi + {limit} * \i + {limit_input}]
     mov \block, [rsi + {limit} * \i + {limit_block}]
     mov [rsp + 24 * \i + 16], \table
@@ -98,7 +102,7 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     mov \c32, [rdi + {state} * \i + {state_counts}]
 .endm
 
-.macro store i, bits, c64, c32, c16, second, first, table, block
+.macro jpeg_store i, bits, c64, c32, c16, second, first, table, block
     mov \bits, [rsp + 24 * \i + 8]
     mov [rdi + {state} * \i + {state_input}], \bits
     mov [rdi + {state} * \i + {state_table}], \table
@@ -107,7 +111,7 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
 .endm
 
 # Loads the bits. Leaves the address of their first byte in `rsi`, and does not change the state yet.
-.macro load_bits temporary, i, bits, c64, c32, c16, second, first, table, block
+.macro jpeg_load_bits temporary, i, bits, c64, c32, c16, second, first, table, block
     mov \temporary, [rsp + 24 * \i + 8]
     mov esi, \c32
     shr esi, 3
@@ -117,24 +121,24 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
 .endm
 
 # Completes a refill from `rsi`.
-.macro refill i, bits, c64, c32, c16, second, first, table, block
+.macro jpeg_refill i, bits, c64, c32, c16, second, first, table, block
     mov [rsp + 24 * \i + 8], rsi
-    and \c32, 0xffffff87
+    and \c32, {keep}
     mov [\block + {block_input}], rsi
     shlx \bits, \bits, \c64
 .endm
 
-.macro begin_round i, bits, c64, c32, c16, second, first, table, block
-    load_bits rdi, \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
+.macro jpeg_begin_round i, bits, c64, c32, c16, second, first, table, block
+    jpeg_load_bits rdi, \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
     cmp rsi, [rsp + 24 * \i + 16]
     ja 6f
     cmp \block, [rsp + 24 * \i + 24]
     jae 6f
-    refill \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
+    jpeg_refill \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
 .endm
 
 # Completes a lookup: `rdi` has the value, and the sign flag is set if the block is complete.
-.macro next_coefficient bits, c64, c32, c16, second, first, table, block
+.macro jpeg_next_coefficient bits, c64, c32, c16, second, first, table, block
     mov [\block + 2 * rsi + {block_coefs}], di
     mov [\block + {block_counts}], \c16
     lea rsi, [\block + {block}]
@@ -143,14 +147,14 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     cmovs \block, rsi
 .endm
 
-.macro check_bits i, bits, c64, c32, c16, second, first, table, block
-    cmp \first, 180
+.macro jpeg_check_bits i, bits, c64, c32, c16, second, first, table, block
+    cmp \first, {max_consumed}
     ja 2b
 .endm
 
-.macro look_up i, bits, c64, c32, c16, second, first, table, block
+.macro jpeg_look_up i, bits, c64, c32, c16, second, first, table, block
     mov rsi, \bits
-    shr rsi, 52
+    shr rsi, {unused_bits}
     mov edi, [\table + 4 * rsi]
     add \c16, di
     jc 3\i\()f
@@ -169,15 +173,15 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     movzx esi, byte ptr [rcx + rsi]
 .endif
     rorx edi, edi, 16
-    next_coefficient \bits, \c64, \c32, \c16, \second, \first, \table, \block
+    jpeg_next_coefficient \bits, \c64, \c32, \c16, \second, \first, \table, \block
 .endm
 
 # Undoes a lookup that cannot be used. If its entry is `length << 8 | symbol`, decodes the symbol; otherwise leaves the loop.
-.macro miss i, bits, c64, c32, c16, second, first, table, block
+.macro jpeg_miss i, bits, c64, c32, c16, second, first, table, block
 3\i:
     sub \c16, di
-    load_bits rcx, \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
-    refill \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
+    jpeg_load_bits rcx, \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
+    jpeg_refill \i, \bits, \c64, \c32, \c16, \second, \first, \table, \block
     test dil, 0x7f
     jnz 4f
     shr edi, 16
@@ -208,7 +212,7 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     mov \table, [\block + {block_ac}]
     test \c16, \c16
     cmovs \table, [\block + {block_next_dc}]
-    next_coefficient \bits, \c64, \c32, \c16, \second, \first, \table, \block
+    jpeg_next_coefficient \bits, \c64, \c32, \c16, \second, \first, \table, \block
     jmp 5b
 4:
     mov esi, \i
@@ -223,7 +227,7 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     push r15
     sub rsp, 80
     mov [rsp], rdi
-    each_stream load
+    jpeg_each_stream jpeg_load
 5:
 .if {checked}
     lea rcx, [rip + {natural_index}]
@@ -232,20 +236,20 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
 .endif
 .p2align 6
 2:
-    each_stream begin_round
-    each_stream look_up
-    each_stream look_up
-    each_stream look_up
-    each_stream look_up
-    each_stream check_bits
-    each_stream look_up
+    jpeg_each_stream jpeg_begin_round
+    jpeg_each_stream jpeg_look_up
+    jpeg_each_stream jpeg_look_up
+    jpeg_each_stream jpeg_look_up
+    jpeg_each_stream jpeg_look_up
+    jpeg_each_stream jpeg_check_bits
+    jpeg_each_stream jpeg_look_up
     jmp 2b
-    each_stream miss
+    jpeg_each_stream jpeg_miss
 6:
     mov esi, {n}
 7:
     mov rdi, [rsp]
-    each_stream store
+    jpeg_each_stream jpeg_store
     mov rax, rsi
     add rsp, 80
     pop r15
@@ -256,19 +260,22 @@ unsafe extern "sysv64" fn rounds<const N: usize, const CHECKED: bool>(
     pop rbx
     ret
 
-.purgem stream
-.purgem each_stream
-.purgem load
-.purgem store
-.purgem load_bits
-.purgem refill
-.purgem begin_round
-.purgem next_coefficient
-.purgem check_bits
-.purgem look_up
-.purgem miss
+.purgem jpeg_stream
+.purgem jpeg_each_stream
+.purgem jpeg_load
+.purgem jpeg_store
+.purgem jpeg_load_bits
+.purgem jpeg_refill
+.purgem jpeg_begin_round
+.purgem jpeg_next_coefficient
+.purgem jpeg_check_bits
+.purgem jpeg_look_up
+.purgem jpeg_miss
 ",
         n = const N,
+        unused_bits = const 64 - LOOKUP_BITS,
+        max_consumed = const COUNTS_MARK + MAX_CONSUMED,
+        keep = const !(COUNTS_MARK - 8),
         checked = const CHECKED as u8,
         unusable = const UNUSABLE,
         natural_index = sym NATURAL_INDEX,

@@ -1,6 +1,6 @@
 //! The bytes of an image's entry points, laid out as [`crate::entries`] documents.
 
-/// The largest number of MCU rows in a group: more would take too much memory if two groups are decoded at once.
+/// The largest number of MCU rows in a group: more would take too much memory, since at least two groups are decoded at once.
 pub(crate) const MAX_STEP: u32 = 8;
 /// Bytes before the entries.
 pub(super) const HEAD: usize = 2;

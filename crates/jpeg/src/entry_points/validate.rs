@@ -7,10 +7,10 @@
 //! 3. [`is_data_byte`]: a run of groups begins inside the scan's data and not inside a stuffed pair. That the following
 //!    entries do too is checked by [`UnstuffedData::extend`](crate::bitstream::unstuffed::UnstuffedData::extend), which only
 //!    stops at whole bytes of data.
-//! 4. [`ends_at_next_start`] and [`ends_at_data_end`]: each run of groups that was decoded ends exactly where the next entry
-//!    says, with its DC predictors, and the last one where the data end.
+//! 4. [`ends_at_next_start`] and [`ends_at_data_end`]: each group that was decoded ends exactly where the next entry says, with
+//!    its DC predictors, and the last one where the data end.
 //!
-//! If any check fails, the image is decoded without entry points. Entries inside a run are not used, so not checked.
+//! If any check fails, the image is decoded without entry points.
 //!
 //! [`is_exact`] is the check of an index by its verification: the payload is byte for byte the one that [`find`] finds.
 

@@ -9,6 +9,10 @@ use crate::markers::huffman_spec::HuffmanSpec;
 /// need the slow path, and two AC tables take 32 KiB, so that they fit into the first-level cache.
 pub(crate) const LOOKUP_BITS: u32 = 12;
 
+/// The most bits of an entry: those of a [`SkipTable`] may have more than a lookup, so that four consume at most the bits of a
+/// refill.
+pub(crate) const MAX_ENTRY_BITS: u32 = 14;
+
 /// What a coefficient adds to the count of an entry. The count of a block begins at 0, and reaches 128 with 64 coefficients.
 pub(crate) const COEFFICIENT: u32 = 2;
 /// What an end-of-block symbol adds to the count of an entry, besides one coefficient of value 0 if it is alone in its entry.
@@ -110,9 +114,6 @@ fn known_miss(miss: u32, length: u32, symbol: u8) -> u32 {
     miss | (length << 8 | u32::from(symbol)) << 16
 }
 
-/// The most bits of an entry of a [`SkipTable`]: four lookups consume at most the bits of a refill.
-const SKIP_MAX_BITS: u16 = 14;
-
 /// A table of AC codes by which entropy decoding skips coefficients that are not needed: its entries are those of
 /// [`CoefficientTable`], but cover several symbols, and have the value 0.
 pub(crate) struct SkipTable {
@@ -133,7 +134,7 @@ impl SkipTable {
             let Some(left) = LOOKUP_BITS.checked_sub(length) else { return };
             self.entries[(code << left) as usize..][..1 << left].fill(known_miss(MISS_AC, length, symbol));
         });
-        let sums = scan_sums::<false>(spec, LOOKUP_BITS, SKIP_MAX_BITS);
+        let sums = scan_sums::<false>(spec, LOOKUP_BITS, MAX_ENTRY_BITS as u16);
         for (entry, &sum) in self.entries.iter_mut().zip(&sums[1 << LOOKUP_BITS..]).filter(|(_, sum)| **sum != 0) {
             let end = if sum & SCAN_END == 0 { 0 } else { END_OF_BLOCK };
             let count = u32::from((sum & 255) >> SCAN_COEFS_SHIFT) * COEFFICIENT + end;

@@ -9,6 +9,9 @@ use crate::entropy::scanner;
 /// Number of scanners in one loop of scan-only decoding: enough to fill the time in which each waits for its lookup.
 pub(super) const SCANNERS: usize = 3;
 
+/// Approximate bytes of the blocks of all groups that are held for the sake of several streams.
+const LARGE_BYTES: usize = 3 << 20;
+
 /// The blocks of a part of a round.
 #[derive(Clone, Copy)]
 pub(crate) struct Region {
@@ -52,10 +55,12 @@ impl Speculation {
     }
 
     /// Number of groups of `step` rows whose blocks are held at a time, for `row_blocks` blocks in a row and `rows` rows in the
-    /// image: those of all streams, and some that wait for one before them.
+    /// image: those of all streams, and some that wait for one before them; of large groups two.
     pub(crate) fn groups_held(&self, row_blocks: usize, step: u32, rows: u32) -> u32 {
-        let fit = self.round_bytes / (row_blocks * step as usize * size_of::<Block>());
-        (fit as u32).clamp(STREAMS as u32 + 1, 2 * STREAMS as u32).min(rows.div_ceil(step))
+        let group_bytes = row_blocks * step as usize * size_of::<Block>();
+        let enough = (LARGE_BYTES / group_bytes).clamp(2, STREAMS + 1);
+        let held = (self.round_bytes / group_bytes).clamp(enough, 2 * STREAMS);
+        (held as u32).min(rows.div_ceil(step))
     }
 
     /// Number of blocks for a group of `step` rows, and for what its stream writes after its end.

@@ -9,3 +9,4 @@ mod mutate;
 mod pixels;
 mod reading;
 mod scans;
+mod tables;

@@ -27,7 +27,7 @@ fn lengths(state: &mut u64) -> Vec<u32> {
             // Splits leaves of a tree, the last ones more often, so that there are long codes.
             let mut leaves = vec![1u32, 1];
             for _ in 0..[8, 40, 250][below(state, 3)] {
-                let at = if random(state) % 2 == 0 { leaves.len() - 1 } else { below(state, leaves.len()) };
+                let at = if below(state, 2) == 0 { leaves.len() - 1 } else { below(state, leaves.len()) };
                 if leaves[at] < 16 {
                     leaves[at] += 1;
                     leaves.push(leaves[at]);
@@ -38,7 +38,7 @@ fn lengths(state: &mut u64) -> Vec<u32> {
     };
     lengths.sort_unstable();
     // A code of ones only is reserved (T.81, C.2), and not all files respect it.
-    if random(state) % 2 == 0 && lengths.len() > 1 {
+    if below(state, 2) == 0 && lengths.len() > 1 {
         lengths.pop();
     }
     lengths
@@ -58,7 +58,7 @@ fn table(dc: bool, state: &mut u64) -> Codes {
     })
     .take(256)
     .collect::<Vec<_>>();
-    if !dc && random(state) % 4 > 0 {
+    if !dc && below(state, 4) > 0 {
         symbols[below(state, 4)] = 0;
     }
     let (mut code, mut last) = (0, 0);
@@ -136,9 +136,9 @@ fn image(state: &mut u64) -> Vec<u8> {
     const SAMPLINGS: [&[(usize, usize)]; 5] =
         [&[(1, 1)], &[(1, 1); 3], &[(2, 2), (1, 1), (1, 1)], &[(2, 1), (1, 1), (1, 1)], &[(1, 2), (1, 1), (1, 1)]];
     let sampling = SAMPLINGS[below(state, 5)];
-    let (width, height) = if random(state) % 4 == 0 { (1 + below(state, 200), 1 + below(state, 99)) } else { (40, 48) };
+    let (width, height) = if below(state, 4) == 0 { (1 + below(state, 200), 1 + below(state, 99)) } else { (40, 48) };
     let components = sampling.len();
-    let tables = if random(state) % 3 == 0 { 1 } else { components };
+    let tables = if below(state, 3) == 0 { 1 } else { components };
     let number = |component: usize| component.min(tables - 1) as u8;
     let mut jpeg = vec![0xff, 0xd8];
     segment(&mut jpeg, 0xdb, &[&[0][..], &[1 + below(state, 30) as u8; 64]].concat());

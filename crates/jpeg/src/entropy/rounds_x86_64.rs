@@ -1,7 +1,7 @@
 //! The loop of [`super::decode`] in assembly, for x86-64 with BMI1, BMI2 and MOVBE.
 //!
 //! It does what [`rounds`](super::lookup::rounds) does, in two thirds of the instructions: all that a lookup changes of three
-//! streams is in registers; the flags of the addition of an entry to the counts tell whether the block is complete (sign) and
+//! streams is in registers; the flags of the addition of an entry to the counts say whether the block is complete (sign) and
 //! whether the lookup cannot be used (carry; see [`Bmi2::rounds`] for other cases); a code whose magnitude does not fit into the
 //! lookup is decoded without leaving the loop. A compiler spills registers in the whole loop for the sake of such rare code.
 //!

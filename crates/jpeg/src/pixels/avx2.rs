@@ -21,27 +21,7 @@ use super::simd::{MASKS, define_pixels};
 use crate::cpu::Avx2;
 use crate::markers::header::Color;
 
-define_pixels!("avx2", __m256i, 16, i32);
-
-impl Avx2 {
-    /// As [`super::upsample::across`]. `row` must have at least 17 bytes more than `n`, and `out` 32 more than 2 n.
-    pub(super) fn upsample_across(self, row: &[u8], n: usize, out: &mut [u8]) {
-        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
-        unsafe { across(row, n, out) }
-    }
-
-    /// As [`super::upsample::both`]. The rows must have at least 17 bytes more than `n`, and `out` 32 more than 2 n.
-    pub(super) fn upsample_both(self, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
-        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
-        unsafe { both(near, far, n, out) }
-    }
-
-    /// As [`super::color::convert`]. The rows must have at least 32 bytes more than samples used.
-    pub(super) fn convert_to_rgb(self, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
-        // SAFETY: an `Avx2` exists only if the processor has AVX2 (`cpu.rs`).
-        unsafe { convert(color, rows, out) }
-    }
-}
+define_pixels!(Avx2, "avx2", __m256i, 16, i32);
 
 #[target_feature(enable = "avx2")]
 fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {

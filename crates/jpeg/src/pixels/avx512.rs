@@ -22,27 +22,7 @@ use super::simd::{MASKS, define_pixels};
 use crate::cpu::Avx512;
 use crate::markers::header::Color;
 
-define_pixels!("avx512f,avx512bw", __m512i, 32, u32);
-
-impl Avx512 {
-    /// As [`super::upsample::across`]. `row` must have at least 33 bytes more than `n`, and `out` 64 more than 2 n.
-    pub(super) fn upsample_across(self, row: &[u8], n: usize, out: &mut [u8]) {
-        // SAFETY: an `Avx512` exists only if the processor has AVX-512F and AVX-512BW (`cpu.rs`).
-        unsafe { across(row, n, out) }
-    }
-
-    /// As [`super::upsample::both`]. The rows must have at least 33 bytes more than `n`, and `out` 64 more than 2 n.
-    pub(super) fn upsample_both(self, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
-        // SAFETY: an `Avx512` exists only if the processor has AVX-512F and AVX-512BW (`cpu.rs`).
-        unsafe { both(near, far, n, out) }
-    }
-
-    /// As [`super::color::convert`]. The rows must have at least 64 bytes more than samples used.
-    pub(super) fn convert_to_rgb(self, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
-        // SAFETY: an `Avx512` exists only if the processor has AVX-512F and AVX-512BW (`cpu.rs`).
-        unsafe { convert(color, rows, out) }
-    }
-}
+define_pixels!(Avx512, "avx512f,avx512bw", __m512i, 32, u32);
 
 #[target_feature(enable = "avx512f,avx512bw")]
 fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {

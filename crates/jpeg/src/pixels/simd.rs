@@ -1,15 +1,38 @@
 //! Upsampling and conversion of colours for vectors of any width. AVX2 and AVX-512 compute the same operations, so they are
 //! expanded from one macro.
 
-/// Defines upsampling and the conversion of colours. The caller has the intrinsics in scope without their prefixes; those for
-/// half a vector are `loadu_half` and `cvtepu8_epi16`.
+/// Defines upsampling and the conversion of colours, as methods of a token. The caller has the intrinsics in scope without their
+/// prefixes, of which those for half a vector are `loadu_half` and `cvtepu8_epi16`, and a function `convert` that stores pixels.
 ///
+/// - `$token`: the token that proves that the processor has the features.
 /// - `$features`: the `target_feature` string.
 /// - `$vector`: the vector type.
 /// - `$samples`: the number of 16-bit numbers in a vector.
 /// - `$shift`: the type of the constants of shifts.
 macro_rules! define_pixels {
-    ($features:tt, $vector:ty, $samples:literal, $shift:ty) => {
+    ($token:ty, $features:tt, $vector:ty, $samples:literal, $shift:ty) => {
+        impl $token {
+            /// As [`super::upsample::across`]. `row` must have at least half a vector and a byte more than `n`, and `out` a vector
+            /// more than 2 n.
+            pub(super) fn upsample_across(self, row: &[u8], n: usize, out: &mut [u8]) {
+                // SAFETY: the token exists only if the processor has the features (`cpu.rs`).
+                unsafe { across(row, n, out) }
+            }
+
+            /// As [`super::upsample::both`]. The rows must have at least half a vector and a byte more than `n`, and `out` a vector
+            /// more than 2 n.
+            pub(super) fn upsample_both(self, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
+                // SAFETY: as above.
+                unsafe { both(near, far, n, out) }
+            }
+
+            /// As [`super::color::convert`]. The rows must have at least a vector more than the samples used.
+            pub(super) fn convert_to_rgb(self, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+                // SAFETY: as above.
+                unsafe { convert(color, rows, out) }
+            }
+        }
+
         /// Loads half a vector of samples as 16-bit numbers.
         #[inline]
         #[target_feature(enable = $features)]

@@ -12,7 +12,7 @@ pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
 }
 
 /// Horizontal triangle filter: writes two samples to `out` for each of the first `n` of `row`; `n` is at least 2. With vector
-/// instructions, both slices must have as many bytes more as `pixels/avx512.rs` says, of which those of `out` may be overwritten.
+/// instructions, both slices must have as many bytes more as `pixels/simd.rs` says, of which those of `out` may be overwritten.
 pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     match (cpu.avx2(), cpu.avx512()) {

@@ -92,7 +92,8 @@ impl ScanWorkspace {
                         next += 1;
                     }
                     if runs.is_empty() {
-                        return Ok(());
+                        // No start for a group that is needed.
+                        return starts.last().map_or(Ok(()), |state| Err(state.error(Damage::Ends)));
                     }
                     if runs[0].is_over()
                         && let Some(run) = runs.pop_front()

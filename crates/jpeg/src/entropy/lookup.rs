@@ -44,8 +44,7 @@ const COMPLETE: u32 = 0x8000;
 pub(super) struct LookupState {
     /// The next bits.
     pub(super) bits: u64,
-    /// The sum of the table entries. First byte: the number of bits after `input` that were consumed, and
-    /// [`COUNTS_MARK`](crate::huffman::coefficient_table::COUNTS_MARK). Second
+    /// The sum of the table entries. First byte: the number of bits after `input` that were consumed, and [`COUNTS_MARK`]. Second
     /// byte: the count of the current block's coefficients, including the DC coefficient. The other bits are unspecified.
     pub(super) counts: u32,
     /// The entries of the next lookup's table.
@@ -72,7 +71,7 @@ impl LookupState {
     /// Loads at least 57 bits.
     ///
     /// # Safety
-    /// The invariants of this module must hold.
+    /// The invariants of [`super::decode`] must hold.
     #[inline(always)]
     unsafe fn refill(&mut self) {
         // SAFETY: the input advances by at most 15 bytes, and 8 more follow (invariant 1). The block is one of `Blocks`
@@ -89,7 +88,7 @@ impl LookupState {
     /// Makes one lookup; [`LOOKUPS`] of them can follow a refill. Returns false if its entry cannot be used.
     ///
     /// # Safety
-    /// The invariants of this module must hold.
+    /// The invariants of [`super::decode`] must hold.
     #[inline(always)]
     unsafe fn lookup(&mut self) -> bool {
         // SAFETY: the index has LOOKUP_BITS bits, and the table an entry for each of their values (invariant 2).
@@ -107,7 +106,7 @@ impl LookupState {
     /// Consumes an entry, after which the counts are `counts`, and stores its value at index `natural`.
     ///
     /// # Safety
-    /// The invariants of this module must hold, and the index be below 64.
+    /// The invariants of [`super::decode`] must hold, and the index be below 64.
     #[inline(always)]
     unsafe fn apply(&mut self, entry: u32, counts: u32, natural: u8) {
         self.bits <<= entry & 63;
@@ -130,7 +129,7 @@ impl LookupState {
     /// Decodes one symbol, whose lookup cannot be used, by its code. Returns false if the code is invalid.
     ///
     /// # Safety
-    /// The invariants of this module must hold.
+    /// The invariants of [`super::decode`] must hold.
     #[inline]
     pub(super) unsafe fn single(&mut self, tables: &McuTables<'_>) -> bool {
         // SAFETY: the caller's promise.

@@ -16,17 +16,44 @@ fn unit(seed: u64) -> f32 {
     (hash(seed) >> 40) as f32 / (1u64 << 24) as f32
 }
 
-/// Returns value noise in [-1, 1]: random values on a lattice with `scale` pixels between points, interpolated.
-fn noise(seed: u64, x: f32, y: f32, scale: f32) -> f32 {
-    let (x, y) = (x / scale, y / scale);
-    let at = |dx: f32, dy: f32| {
-        let (i, j) = ((x.floor() + dx) as u64, (y.floor() + dy) as u64);
-        2.0 * unit(seed ^ hash(i.wrapping_mul(0x1_0001).wrapping_add(j << 20))) - 1.0
-    };
-    let smooth = |t: f32| t * t * (3.0 - 2.0 * t);
-    let (u, v) = (smooth(x.fract()), smooth(y.fract()));
-    let (top, bottom) = (at(0.0, 0.0) * (1.0 - u) + at(1.0, 0.0) * u, at(0.0, 1.0) * (1.0 - u) + at(1.0, 1.0) * u);
-    top * (1.0 - v) + bottom * v
+/// Value noise in [-1, 1]: random values on a lattice, interpolated. Each lattice point is computed once, because most of the
+/// time of generating a photograph is spent here.
+struct Noise {
+    points: Vec<f32>,
+    points_per_row: usize,
+    /// For each x, the lattice point to its left and the weight of the one to its right.
+    columns: Vec<(usize, f32)>,
+    scale: f32,
+}
+
+impl Noise {
+    /// Creates the noise of an image, with `scale` pixels between lattice points.
+    fn new(seed: u64, width: u32, height: u32, scale: f32) -> Noise {
+        let columns: Vec<_> = (0..width).map(|x| position(x, scale)).collect();
+        let [points_per_row, rows] = [width, height].map(|length| position(length, scale).0 + 2);
+        let point = |i: usize, j: usize| {
+            2.0 * unit(seed ^ hash((i as u64).wrapping_mul(0x1_0001).wrapping_add((j as u64) << 20))) - 1.0
+        };
+        let points = (0..rows).flat_map(|j| (0..points_per_row).map(move |i| point(i, j))).collect();
+        Noise { points, points_per_row, columns, scale }
+    }
+
+    /// Returns the values of row `y`, one for each column.
+    fn row(&self, y: u32) -> impl Iterator<Item = f32> {
+        let (j, v) = position(y, self.scale);
+        let [top, bottom] = [j, j + 1].map(|j| &self.points[j * self.points_per_row..][..self.points_per_row]);
+        self.columns.iter().map(move |&(i, u)| {
+            let [top, bottom] = [top, bottom].map(|points| points[i] * (1.0 - u) + points[i + 1] * u);
+            top * (1.0 - v) + bottom * v
+        })
+    }
+}
+
+/// Returns the lattice point before a coordinate, and the smoothed distance from it in [0, 1).
+fn position(coordinate: u32, scale: f32) -> (usize, f32) {
+    let t = coordinate as f32 / scale;
+    let fraction = t.fract();
+    (t as usize, fraction * fraction * (3.0 - 2.0 * fraction))
 }
 
 /// A disc or a box with a gradient.
@@ -54,11 +81,15 @@ pub(super) fn jpeg(class: u64, number: u64) -> Vec<u8> {
         .collect();
     let horizon = height as f32 * (0.3 + 0.4 * random(3));
     let mut pixels = Vec::with_capacity((width * height * 3) as usize);
+    let [clouds, coarse, fine, grain] =
+        [(0, 90.0), (1, 14.0), (2, 4.0), (3, 1.3)].map(|(k, scale)| Noise::new(seed ^ k, width, height, scale));
     for y in 0..height {
-        for x in 0..width {
+        let texture = coarse.row(y).zip(fine.row(y)).map(|(coarse, fine)| 16.0 * coarse + 10.0 * fine);
+        let rows = clouds.row(y).zip(texture).zip(grain.row(y));
+        for (x, ((clouds, texture), grain)) in rows.enumerate() {
             let (x, y) = (x as f32, y as f32);
             let below = ((y - horizon) / 12.0).clamp(0.0, 1.0);
-            let mut light = 18.0 * noise(seed, x, y, 90.0);
+            let mut light = 18.0 * clouds;
             let mut busy = 0.25 + 0.75 * below;
             let mut colour: [f32; 3] = std::array::from_fn(|c| sky[c] * (1.0 - below) + ground[c] * below);
             for shape in &shapes {
@@ -69,9 +100,7 @@ pub(super) fn jpeg(class: u64, number: u64) -> Vec<u8> {
                     light += 50.0 * (-dx - dy) / (2.0 * shape.radius);
                 }
             }
-            let texture = 16.0 * noise(seed ^ 1, x, y, 14.0) + 10.0 * noise(seed ^ 2, x, y, 4.0);
-            let grain = 5.0 * noise(seed ^ 3, x, y, 1.3);
-            pixels.extend(colour.map(|c| (c + light + busy * texture + grain).clamp(0.0, 255.0) as u8));
+            pixels.extend(colour.map(|c| (c + light + busy * texture + 5.0 * grain).clamp(0.0, 255.0) as u8));
         }
     }
     let pixels = PixelsRef::new(width, height, &pixels).expect("three bytes per pixel were pushed");

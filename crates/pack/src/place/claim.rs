@@ -1,6 +1,6 @@
 //! The object that says which process writes a split of a dataset in a store.
 //!
-//! It is created if it does not exist, so that one process has it, and is written again every [`REFRESH`] by the process
+//! It is created if it does not exist, so that one process has it, and is written again every [`refresh`] by the process
 //! that has it, if it is still what that process wrote last. A process has ended if it ran on this machine and does not any
 //! more, or if the object is older than `silence_seconds`, both times by the clock of the store. Another process then
 //! replaces the object, if it is unchanged. One that is slow, or was stopped, finds that before it puts the next object in
@@ -19,14 +19,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time between two refreshes.
+/// The longest time between two refreshes.
 const REFRESH: Duration = Duration::from_secs(15);
-/// How old the last refresh may be when an object is put in place.
-const FRESH: Duration = Duration::from_secs(45);
 /// A claim is short.
 const MAX_BYTES: u64 = 16 << 20;
 /// How often a claim is tried while others change it.
 const TRIES: usize = 5;
+
+/// Returns the time between two refreshes: a quarter of the time limit of a request, at most [`REFRESH`].
+fn refresh() -> Duration {
+    REFRESH.min(time_limit() / 4)
+}
+
+/// Returns how old the last refresh may be when an object is put in place.
+fn fresh() -> Duration {
+    3 * refresh()
+}
 
 /// What the object says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -80,7 +88,7 @@ impl Claim {
             owner: Owner::this_process(),
             claim: crate::commit::unique(),
             refreshes: 0,
-            silence_seconds: (FRESH + REFRESH + time_limit()).as_secs(),
+            silence_seconds: (fresh() + refresh() + time_limit()).as_secs(),
             uploads: vec![],
         };
         let begun = Instant::now();
@@ -158,7 +166,7 @@ impl Claim {
             let state = self.shared.state();
             (state.lost, state.refreshed.elapsed())
         };
-        match (lost, age > FRESH) {
+        match (lost, age > fresh()) {
             (true, _) => Err(self.shared.lost()),
             (false, true) => self.shared.refresh(|_| ()).map_err(|error| self.shared.error(error)),
             (false, false) => Ok(()),
@@ -192,7 +200,7 @@ impl Shared {
     fn keep(&self) {
         let mut state = self.state();
         while !state.ended && !state.lost {
-            let (guard, wait) = self.ended.wait_timeout(state, REFRESH).unwrap_or_else(PoisonError::into_inner);
+            let (guard, wait) = self.ended.wait_timeout(state, refresh()).unwrap_or_else(PoisonError::into_inner);
             state = guard;
             if wait.timed_out() && !state.ended {
                 drop(state);
@@ -246,7 +254,7 @@ impl Drop for Claim {
         let (lost, fresh) = {
             let mut state = self.shared.state();
             state.ended = true;
-            (state.lost, state.refreshed.elapsed() <= FRESH)
+            (state.lost, state.refreshed.elapsed() <= fresh())
         };
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {

@@ -11,8 +11,26 @@ use std::process::{Child, Command, Output, Stdio};
 
 const SHARDTOOL: &str = env!("CARGO_BIN_EXE_shardtool");
 const MIB: u64 = 1 << 20;
-/// Minimum size of the dataset in bytes.
-const MIN_BYTES: u64 = 1024 * MIB;
+
+/// How much is tried; `scripts/campaign memory` tries more.
+struct Extent {
+    /// Minimum size of the dataset in bytes.
+    bytes: u64,
+    /// Limits for one process, in MiB.
+    limits: &'static [u64],
+    ranks: u64,
+    epochs: &'static str,
+}
+
+impl Extent {
+    fn get() -> Extent {
+        if std::env::var_os("SHARDTOOL_FULL").is_some() {
+            Extent { bytes: 1024 * MIB, limits: &[256, 128], ranks: 8, epochs: "2" }
+        } else {
+            Extent { bytes: 512 * MIB, limits: &[128], ranks: 2, epochs: "1" }
+        }
+    }
+}
 
 /// A memory cgroup, which is removed on drop.
 struct Group {
@@ -77,8 +95,8 @@ fn shardtool(arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Packs a dataset of at least 1 GiB: photographs, or the demo's images if there are none, repeated under different keys.
-fn dataset(folder: &Path) -> PathBuf {
+/// Packs a dataset of at least `min_bytes`: photographs, or the demo's images if there are none, repeated under different keys.
+fn dataset(folder: &Path, min_bytes: u64) -> PathBuf {
     let shared = std::env::var("SHARDTOOL_SHARED")
         .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let mut source = shared.join("data/imagenet-sample");
@@ -94,14 +112,14 @@ fn dataset(folder: &Path) -> PathBuf {
     photos.sort();
     let bytes: u64 = photos.iter().map(|p| fs::metadata(p).expect("a photograph").len()).sum();
     let mut text = "path,key\n".to_owned();
-    for round in 0..=MIN_BYTES / bytes {
+    for round in 0..=min_bytes / bytes {
         for (number, photo) in photos.iter().enumerate() {
             text += &format!("{},{round}/{number}\n", fs::canonicalize(photo).expect("a photograph").display());
         }
     }
     let (list, packed) = (folder.join("list.csv"), folder.join("dataset"));
     fs::write(&list, text).expect("a list");
-    shardtool(&["pack", list.to_str().expect("UTF-8"), packed.to_str().expect("UTF-8")]);
+    shardtool(&["pack", list.to_str().expect("UTF-8"), packed.to_str().expect("UTF-8"), "--no-jpeg-entries"]);
     packed
 }
 
@@ -139,25 +157,32 @@ fn bench_stays_within_the_memory_of_a_cgroup() {
         return;
     };
     drop(probe);
-    let dataset = dataset(folder.path());
+    let extent = Extent::get();
+    let dataset = dataset(folder.path(), extent.bytes);
     let path = dataset.to_str().expect("UTF-8");
-    for limit in [256, 128] {
+    let bench = ["bench", path, "--epochs", extent.epochs, "--batch", "256", "--json"];
+    for &limit in extent.limits {
         let group = Group::new("one", limit * MIB).expect("the probe was created");
         evict(&dataset);
-        let child = group.start(&["bench", path, "--epochs", "2", "--batch", "256", "--json"], &[]);
+        let child = group.start(&bench, &[]);
         check(&child.wait_with_output().expect("the exit status"), &group, &format!("{limit} MiB"));
     }
-    let group = Group::new("eight", 1536 * MIB).expect("the probe was created");
+    let total = 192 * extent.ranks;
+    let group = Group::new("ranks", total * MIB).expect("the probe was created");
     evict(&dataset);
-    let children: Vec<_> = (0..8)
+    let children: Vec<_> = (0..extent.ranks)
         .map(|rank| {
-            let world = ["WORLD_SIZE", "LOCAL_WORLD_SIZE"].map(|name| (name, "8".to_owned()));
+            let world = ["WORLD_SIZE", "LOCAL_WORLD_SIZE"].map(|name| (name, extent.ranks.to_string()));
             let environment = [&world[..], &[("RANK", rank.to_string()), ("LOCAL_RANK", rank.to_string())]].concat();
-            group.start(&["bench", path, "--epochs", "2", "--batch", "256", "--json"], &environment)
+            group.start(&bench, &environment)
         })
         .collect();
     for (rank, child) in children.into_iter().enumerate() {
-        check(&child.wait_with_output().expect("the exit status"), &group, &format!("rank {rank} of 8 in 1536 MiB"));
+        check(
+            &child.wait_with_output().expect("the exit status"),
+            &group,
+            &format!("rank {rank} of {} in {total} MiB", extent.ranks),
+        );
     }
 }
 

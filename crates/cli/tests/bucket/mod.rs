@@ -77,6 +77,11 @@ impl Bucket {
     }
 }
 
+/// Returns how many sequences of faults a test tries; `scripts/campaign stores` tries more.
+pub(crate) fn seeds() -> u64 {
+    std::env::var("SHARDTOOL_NETWORK_SEEDS").map_or(1, |count| count.parse().unwrap())
+}
+
 /// Returns what a command printed.
 pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))

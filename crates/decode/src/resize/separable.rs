@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn all_kernels_give_equal_bytes() {
         if Avx2::detect().is_none() || Avx512::detect().is_none() {
-            println!("skipped in part: this processor lacks AVX2 or AVX-512 with VNNI");
+            println!("skipped: this processor lacks AVX2 or AVX-512 with VNNI (in part)");
         }
         compare::<3>();
         compare::<1>();

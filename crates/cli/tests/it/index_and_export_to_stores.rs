@@ -1,8 +1,6 @@
 //! `index` and `export` in an S3 server: the same files as in a folder, and nothing left of what failed.
 
-mod bucket;
-
-use bucket::{Bucket, files, same_files, text};
+use crate::bucket::{Bucket, files, same_files, text};
 use shardtool_store_server::{Fault, Faults, Options};
 use std::fs;
 
@@ -13,7 +11,7 @@ fn same(bucket: &Bucket, a: &str, b: &str) {
 
 /// Copies the shards of the demo to folders, without indexes and manifest.
 fn shards(bucket: &Bucket, folders: &[&str]) {
-    bucket.good(&["demo", "--keep", "demo"]);
+    crate::demo::copy_into(&bucket.path(""));
     for folder in folders {
         fs::create_dir_all(bucket.path(folder)).unwrap();
         for (name, bytes) in files(&bucket.path("demo/dataset")) {
@@ -79,7 +77,7 @@ fn a_damaged_shard_is_not_indexed_and_a_changed_answer_is_no_damage() {
     fs::write(&path, &damaged).unwrap();
     bucket.refused(&["index", "s3://bucket/set/*"], "train-00002.tfrecord");
     assert_eq!(files(&bucket.path("s3/bucket/set")).len(), 4, "no index, no manifest");
-    for seed in 0..6 {
+    for seed in 0..crate::bucket::seeds() {
         let faults = Faults { seed, one_in: 5, only: Some(Fault::WrongByte), ..Faults::default() };
         let bucket = Bucket::new(Options { faults, ..Options::default() });
         shards(&bucket, &["here", "s3/bucket/set"]);
@@ -94,7 +92,7 @@ fn a_damaged_shard_is_not_indexed_and_a_changed_answer_is_no_damage() {
 #[test]
 fn exports_become_the_files_that_a_folder_has() {
     let bucket = Bucket::new(Options::default());
-    bucket.good(&["demo", "--keep", "demo"]);
+    crate::demo::copy_into(&bucket.path(""));
     bucket.good(&["copy", "demo/dataset", "s3://bucket/dataset"]);
     for (kind, more) in
         [("tfrecord", &["--dali-index"][..]), ("webdataset", &[]), ("parquet", &[]), ("folder", &["--jobs", "8"])]
@@ -130,7 +128,7 @@ fn exports_become_the_files_that_a_folder_has() {
 #[test]
 fn a_failed_export_leaves_nothing() {
     let bucket = Bucket::new(Options::default());
-    bucket.good(&["demo", "--keep", "demo"]);
+    crate::demo::copy_into(&bucket.path(""));
     fs::remove_file(bucket.path("demo/dataset/train-00003.tfrecord")).unwrap();
     for kind in ["tfrecord", "webdataset", "folder"] {
         let to = format!("s3://bucket/{kind}");

@@ -56,9 +56,12 @@ fn verify_lists_records_behind_the_new_end() {
         if let [first, ..] = &unreadable[..] {
             assert_eq!(output.status.code(), Some(1));
             assert!(first["message"].as_str().unwrap().contains("truncated"), "{first}");
-            assert!(first["offset"].as_u64().unwrap() < end / 2 + 9 && first["record"].is_u64(), "{first}");
-            return;
+            assert!(first["record"].is_u64(), "{first}");
+            // A command that had read beyond the new end before does not find the first record that was lost.
+            if first["offset"].as_u64().unwrap() < end / 2 + 9 {
+                return;
+            }
         }
     }
-    panic!("never truncated while the file was mapped");
+    panic!("never truncated while a record before the new end was read");
 }

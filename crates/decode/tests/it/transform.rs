@@ -1,15 +1,12 @@
 //! Transforms, compared with numbers computed by hand from torchvision's published algorithm and with naive oracles.
 
-#[path = "made/split_mix.rs"]
-mod split_mix;
-
 use proptest::prelude::*;
 use shardtool_decode::{
     DecodedRegion, Error, Filter, Geometry, Orientation, Pipeline, PixelsRef, Random, Rect, ResizeScratch, Transform,
     TransformError, apply_geometry, reduce_longer, reduce_shorter,
 };
 
-use split_mix::SplitMix;
+use crate::split_mix::SplitMix;
 
 /// Returns given numbers; `below` scales them to its range.
 struct Script<'a>(std::slice::Iter<'a, f64>);

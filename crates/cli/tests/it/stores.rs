@@ -1,8 +1,6 @@
 //! Datasets in an S3 server, with signed requests: copied there and back, verified, read, refused.
 
-mod bucket;
-
-use bucket::{Bucket, text};
+use crate::bucket::{Bucket, text};
 use shardtool_store_server::{Checksums, Faults, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +13,7 @@ fn place(faults: Faults) -> Bucket {
 
 fn place_with(options: Options) -> Bucket {
     let place = Bucket::new(options);
-    place.good(&["demo", "--keep", "demo"]);
+    crate::demo::copy_into(&place.path(""));
     place
 }
 
@@ -265,7 +263,7 @@ fn quick_verification_without_a_store_or_a_manifest_cannot_run() {
 
 #[test]
 fn verify_and_copy_survive_a_failing_network() {
-    for seed in 0..3 {
+    for seed in 0..crate::bucket::seeds() {
         let place = place(Faults { seed, one_in: 5, ..Faults::default() });
         place.good(&["copy", "demo/dataset", URL]);
         assert!(place.good(&["verify", URL]).contains("No damage found"), "seed {seed}");

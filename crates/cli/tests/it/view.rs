@@ -37,7 +37,7 @@ fn get(url: &str) -> String {
 #[test]
 fn ctrl_c_ends_the_server_with_0() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(shardtool(folder.path(), &["demo", "--keep", "demo"]).0, 0);
+    crate::demo::copy_into(folder.path());
     for signal in ["-INT", "-TERM"] {
         let (mut child, url) = view(folder.path(), &["demo/dataset", "--port", "0"]);
         assert!(url.starts_with("http://127.0.0.1:"), "{url}");
@@ -51,7 +51,7 @@ fn ctrl_c_ends_the_server_with_0() {
 #[test]
 fn what_cannot_be_served_is_an_error_that_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(shardtool(folder.path(), &["demo", "--keep", "demo"]).0, 0);
+    crate::demo::copy_into(folder.path());
     let (status, _, message) = shardtool(folder.path(), &["view", "nothing"]);
     assert!(status == 2 && message.contains("nothing"), "{message}");
     let (status, _, message) = shardtool(folder.path(), &["view", "demo/dataset", "--split", "other"]);
@@ -65,7 +65,7 @@ fn what_cannot_be_served_is_an_error_that_says_why() {
 #[test]
 fn a_report_is_one_file_that_loads_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(shardtool(folder.path(), &["demo", "--keep", "demo"]).0, 0);
+    crate::demo::copy_into(folder.path());
     let run = |arguments: &[&str]| shardtool(folder.path(), &[&["report"], arguments].concat());
     let (status, _, message) = run(&["demo/dataset", "--out", "report.html", "--verify"]);
     assert_eq!(status, 0, "{message}");

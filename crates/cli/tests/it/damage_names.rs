@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Returns the names in the first column of a table of the specification.
 fn documented(heading: &str) -> Vec<String> {
-    let spec = include_str!("../../../format-spec.md");
+    let spec = include_str!("../../../../format-spec.md");
     let section = spec.split_once(heading).unwrap().1.split("\n#").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     rows.map(|(name, _)| name.to_owned()).collect()

@@ -2,9 +2,7 @@
 //!
 //! `SHARDTOOL_CACHE_KILLS` is the number of kills (default 4; `scripts/campaign stores` asks for 50).
 
-mod bucket;
-
-use bucket::{Bucket, text};
+use crate::bucket::{Bucket, text};
 use shardtool_store_server::Options;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,7 +12,7 @@ const URL: &str = "s3://bucket/set";
 /// Packs a dataset of many shards, and copies it to the bucket.
 fn place() -> Bucket {
     let place = Bucket::new(Options::default());
-    place.good(&["demo", "--keep", "demo"]);
+    crate::demo::copy_into(&place.path(""));
     place.good(&["reshard", "demo/dataset", "set", "--shards", "16"]);
     place.good(&["copy", "set", URL]);
     place

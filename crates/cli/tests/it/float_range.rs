@@ -1,6 +1,6 @@
 //! Loads and verifies images with floating-point samples.
 
-#[path = "../../decode/tests/made/float_tiff.rs"]
+#[path = "../../../decode/tests/made/float_tiff.rs"]
 mod float_tiff;
 
 use float_tiff::float_tiff;

@@ -1,8 +1,6 @@
 //! Regions: equal pixels by every decode path, similar ones when reduced, and which path is taken.
 
-#[path = "made/split_mix.rs"]
-mod split_mix;
-
+use crate::split_mix::SplitMix;
 use jpeg_encoder::{ColorType, Encoder};
 use proptest::prelude::*;
 use shardtool_decode::{
@@ -11,7 +9,6 @@ use shardtool_decode::{
     encode_jpeg,
 };
 use shardtool_jpeg::entries;
-use split_mix::SplitMix;
 
 fn exact() -> RegionOptions {
     RegionOptions::default().with_reducing_gap(None)
@@ -190,8 +187,8 @@ fn decodes_no_rows_of_png_and_webp_below_a_region() {
     }
     files.push(("WebP, lossless", encode(photograph.clone(), image::ImageFormat::WebP)));
     files.push(("WebP, lossless with alpha", encode(photograph.to_rgba8().into(), image::ImageFormat::WebP)));
-    files.push(("WebP, lossy", include_bytes!("data/lossy.webp").to_vec()));
-    files.push(("WebP, lossy with alpha", include_bytes!("data/lossy-alpha.webp").to_vec()));
+    files.push(("WebP, lossy", include_bytes!("../data/lossy.webp").to_vec()));
+    files.push(("WebP, lossy with alpha", include_bytes!("../data/lossy-alpha.webp").to_vec()));
     let mut decoder = Decoder::default();
     for (name, bytes) in files {
         let rows = !name.contains("WebP") || cfg!(feature = "libwebp");

@@ -43,7 +43,7 @@ fn run_with(folder: &Path, command: &str, status: i32, variables: &[(&str, Strin
 
 /// Makes the files that the documents assume: photographs in class folders, a list of two, existing TFRecord files.
 fn prepare(folder: &Path) {
-    run(folder, "shardtool demo --keep demo", 0);
+    crate::demo::copy_into(folder);
     run(folder, "mv demo/photos photos && cp -r photos photos-val", 0);
     run(folder, "printf 'path,label,weight\\nphotos/owl/000.jpg,owl,0.5\\nphotos/owl/001.jpg,owl,2\\n' > list.csv", 0);
     run(

@@ -3,9 +3,7 @@
 //! `SHARDTOOL_PART_KILLS` is the number of killed processes after which the tests of kills end (default 20;
 //! `scripts/campaign parts` asks for 200).
 
-mod bucket;
-
-use bucket::{Bucket, files, same_files, text};
+use crate::bucket::{Bucket, files, same_files, text};
 use serde_json::Value;
 use shardtool_decode::{Pixels, encode_jpeg};
 use shardtool_store_server::Options;
@@ -494,10 +492,8 @@ fn examples_for_schedulers_pack_and_commit() {
     }
     run("shardtool", &["commit", URL], &[], 1);
     same(&bucket, "one", "s3/bucket/set");
-    if std::process::Command::new("parallel").arg("--version").output().is_err() {
-        println!("skip: GNU parallel is not installed");
-        return;
-    }
+    let installed = std::process::Command::new("parallel").arg("--version").output().is_ok();
+    assert!(installed, "GNU parallel is not installed (scripts/test install, or apt-get install parallel)");
     let parallel = examples.join("parallel.sh");
     run(parallel.to_str().unwrap(), &["photos", "by-parallel", "5", "--jobs", "2"], &[], 1);
     same(&bucket, "one", "by-parallel");

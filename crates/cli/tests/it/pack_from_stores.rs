@@ -1,8 +1,6 @@
 //! Sources in an S3 server: packed to the same bytes as from files, or refused by name.
 
-mod bucket;
-
-use bucket::{Bucket, text};
+use crate::bucket::{Bucket, text};
 use shardtool_store_server::{Fault, Faults, Options, Server};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -23,7 +21,7 @@ impl Deref for Place {
 impl Place {
     fn new(faults: Faults) -> Self {
         let place = Place(Bucket::new(Options { faults, ..Options::default() }));
-        place.good(&["demo", "--keep", "demo"]);
+        crate::demo::copy_into(&place.path(""));
         std::fs::rename(place.path("demo/photos"), place.path("s3/bucket/photos")).unwrap();
         place
     }

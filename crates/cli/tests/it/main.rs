@@ -1,0 +1,22 @@
+//! Tests of the commands, in one program.
+
+#[path = "../bucket/mod.rs"]
+mod bucket;
+#[path = "../demo/mod.rs"]
+mod demo;
+
+mod cache;
+mod columns;
+mod damage_names;
+mod device;
+mod docs;
+mod float_range;
+mod index_and_export_to_stores;
+mod pack_from_stores;
+mod pack_to_stores;
+mod parts;
+mod several_values;
+mod stable_names;
+mod stores;
+mod truncated;
+mod view;

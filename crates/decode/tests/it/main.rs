@@ -1,0 +1,14 @@
+//! Tests of headers, decoding and transforms, in one program.
+
+#[path = "../made/split_mix.rs"]
+mod split_mix;
+
+mod array;
+mod decoding;
+mod headers;
+mod label_map;
+mod newer_formats;
+mod operations;
+mod region;
+mod tiff;
+mod transform;

@@ -1,0 +1,14 @@
+//! Tests of orders, sources, replicas and states, in one program.
+
+mod bucket_choice;
+mod buckets;
+mod launch;
+mod orders;
+mod packing;
+mod permutation;
+mod properties;
+mod quality;
+mod replicas;
+mod sources;
+mod state;
+mod vectors;

@@ -3,7 +3,7 @@
 
     python benches/python/stores.py [PHOTOS] [--rounds N] [--copies N]
 
-PHOTOS as in imagefolder.py. Runs in the environment `trainers` (scripts/python-env) with the wheel and, in a folder of PYTHONPATH,
+PHOTOS as in imagefolder.py. Runs in the environment `torch` (scripts/python-env) with the wheel and, in a folder of PYTHONPATH,
 what this installs (without dependencies: they would bring another PyTorch and the clients of all clouds):
 
     pip install --no-deps --target FOLDER litdata==0.2.76 mosaicml-streaming==0.13.0 lightning-utilities boto3 botocore \\

@@ -20,6 +20,8 @@ const FIRST_PAGE: Duration = Duration::from_secs(1);
 const JUMP: Duration = Duration::from_millis(300);
 const SORT: Duration = Duration::from_secs(2);
 const MEMORY_MB: u64 = 200;
+/// The exit status if only a time limit was exceeded, which a machine with other work may do. Every other failure has status 1.
+const SLOW: u8 = 3;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().collect();
@@ -193,7 +195,11 @@ fn measure(folder: &str) -> Result<ExitCode, Box<dyn Error>> {
         "{:28} {most:7} MB  limit {MEMORY_MB:4} MB  (resident with mapped pages: {resident} MB)",
         "anonymous memory, peak"
     );
-    Ok(if slow || most > MEMORY_MB { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(match (most > MEMORY_MB, slow) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => SLOW.into(),
+        (false, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// Prints how many thumbnails the server makes in a second, requested one after the other.

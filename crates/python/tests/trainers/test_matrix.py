@@ -1,5 +1,5 @@
 """Every framework trains two epochs, resumes in mid-epoch, accumulates gradients, stops early, and evaluates each sample
-once. `scripts/campaign trainers` runs all cells and prints a table; `scripts/test-python` those without the mark."""
+once. `scripts/campaign trainers` runs all cells and prints a table; `scripts/test torch` those without the mark."""
 
 from __future__ import annotations
 

@@ -1,0 +1,90 @@
+"""Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [PACKAGE…]
+
+`cargo test` tells neither how long a test took nor what it printed. The programs are those that `cargo test` would run, one
+after the other, in the folder of their package. Results go to target/test-logs/NAME.json.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+from steps import ROOT
+
+LOGS = ROOT / "target/test-logs"
+#: What a test prints that cannot run here.
+SKIPPED = re.compile(r"^skipped: (.*)$", re.MULTILINE)
+
+
+def programs(packages: list[str]) -> list[tuple[pathlib.Path, str, pathlib.Path]]:
+    """Returns folder of the package, name and path of every test program; builds what is not built."""
+    command = ["cargo", "test", "--workspace", "--exclude", "shardtool-benches", "--locked", "--no-run", "--message-format", "json"]
+    built = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    found = []
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("reason") != "compiler-artifact" or not message["executable"] or not message["profile"]["test"]:
+            continue
+        folder = pathlib.Path(message["manifest_path"]).parent
+        package = re.search(r"^name = \"(.*)\"", (folder / "Cargo.toml").read_text(), re.MULTILINE)[1]
+        if not packages or package in packages:
+            found.append((folder, f"{folder.name}/{message['target']['name']}", pathlib.Path(message["executable"])))
+    return sorted(found, key=lambda program: program[1])
+
+
+def run(folder: pathlib.Path, name: str, program: pathlib.Path) -> list[dict]:
+    """Runs one program; returns its tests, and prints one line, and the output of what failed."""
+    # The times of tests are an unstable option of libtest.
+    command = [program, "-Z", "unstable-options", "--report-time", "--show-output", "--format", "json"]
+    environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "CARGO_MANIFEST_DIR": str(folder)}
+    since = time.monotonic()
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+    )
+    tests = []
+    for line in done.stdout.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(event, dict) or event.get("type") != "test" or event["event"] == "started":
+            continue
+        output = event.get("stdout", "")
+        failed = event["event"] not in ("ok", "ignored")
+        skips = SKIPPED.findall(output) + (["#[ignore]"] if event["event"] == "ignored" else [])
+        tests.append(
+            {"name": f"{name}::{event['name']}", "seconds": event.get("exec_time", 0), "failed": failed, "skips": skips}
+        )
+        if failed:
+            print(f"---- {name}::{event['name']}\n{output}")
+    if done.returncode != 0 and not any(test["failed"] for test in tests):
+        print(f"---- {name}: status {done.returncode}\n{done.stdout[-4000:]}")
+        tests.append({"name": name, "seconds": 0, "failed": True, "skips": []})
+    failed = sum(test["failed"] for test in tests)
+    if tests:
+        seconds = time.monotonic() - since
+        print(f"{name}: {len(tests) - failed} passed, {failed} failed, {seconds:.1f} s", flush=True)
+    return tests
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", default="rust")
+    parser.add_argument("packages", nargs="*")
+    arguments = parser.parse_args()
+    tests = [test for program in programs(arguments.packages) for test in run(*program)]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    (LOGS / f"{arguments.results}.json").write_text(json.dumps(tests))
+    failed = [test["name"] for test in tests if test["failed"]]
+    print(f"{len(tests) - len(failed)} passed, {len(failed)} failed")
+    for name in failed:
+        print(f"failed: {name}")
+    return 1 if failed or not tests else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ from PIL import Image
 import shardtool as st
 
 #: Workers that are killed. `SHARDTOOL_RAY_KILLS` sets another number.
-KILLS = int(os.environ.get("SHARDTOOL_RAY_KILLS", "8"))
+KILLS = int(os.environ.get("SHARDTOOL_RAY_KILLS", "4"))
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ import pytest
 import shardtool as st
 
 #: Failures that are injected. `SHARDTOOL_RAY_FAILURES` sets another number.
-FAILURES = int(os.environ.get("SHARDTOOL_RAY_FAILURES", "30"))
+FAILURES = int(os.environ.get("SHARDTOOL_RAY_FAILURES", "12"))
 #: Where an attempt fails. The last one is after its shard is complete, before Ray has the result.
 STAGES = ("begin", "rows", "finish", "end")
 #: The same with a process that is killed, one failure in ten: Ray takes seconds to start another.

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from steps import ROOT
 
 LOGS = ROOT / "target/test-logs"
-#: A step prints this for what it leaves out.
+#: What a step or test prints for what it leaves out.
 SKIPPED = re.compile(r"^skipped: (.*)$", re.MULTILINE)
 
 

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 
+from results import LOGS, SKIPPED
 from steps import ROOT
 
-LOGS = ROOT / "target/test-logs"
-#: What a test prints that cannot run here.
-SKIPPED = re.compile(r"^skipped: (.*)$", re.MULTILINE)
+#: Seconds after which a program is ended; the tests that had not ended are failures.
+DEADLINE = 900
 
 
 def programs(packages: list[str]) -> list[tuple[pathlib.Path, str, pathlib.Path]]:
@@ -42,17 +42,33 @@ def run(folder: pathlib.Path, name: str, program: pathlib.Path) -> list[dict]:
     command = [program, "-Z", "unstable-options", "--report-time", "--show-output", "--format", "json"]
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "CARGO_MANIFEST_DIR": str(folder)}
     since = time.monotonic()
-    done = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=DEADLINE
+        )
+        output, status = done.stdout, f"status {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired as expired:
+        output, status = expired.stdout or b"", f"ended after {DEADLINE} s"
+    return tests_of(name, output.decode(errors="replace"), status, time.monotonic() - since)
+
+
+def tests_of(name: str, printed: str, status: str, seconds: float) -> list[dict]:
+    """Returns the tests in what a program printed; `status` says how it failed, if it did."""
     tests = []
-    for line in done.stdout.splitlines():
+    started: set[str] = set()
+    for line in printed.splitlines():
         try:
             event = json.loads(line)
         except ValueError:
             continue
-        if not isinstance(event, dict) or event.get("type") != "test" or event["event"] == "started":
+        if not isinstance(event, dict) or event.get("type") != "test":
             continue
+        if event["event"] == "started":
+            started.add(event["name"])
+            continue
+        if event["event"] == "timeout":
+            continue
+        started.discard(event["name"])
         output = event.get("stdout", "")
         failed = event["event"] not in ("ok", "ignored")
         skips = SKIPPED.findall(output) + (["#[ignore]"] if event["event"] == "ignored" else [])
@@ -61,12 +77,11 @@ def run(folder: pathlib.Path, name: str, program: pathlib.Path) -> list[dict]:
         )
         if failed:
             print(f"---- {name}::{event['name']}\n{output}")
-    if done.returncode != 0 and not any(test["failed"] for test in tests):
-        print(f"---- {name}: status {done.returncode}\n{done.stdout[-4000:]}")
+    if status and not any(test["failed"] for test in tests):
+        print(f"---- {name}: {status}; not ended: {', '.join(sorted(started)) or 'none'}\n{printed[-4000:]}")
         tests.append({"name": name, "seconds": 0, "failed": True, "skips": []})
     failed = sum(test["failed"] for test in tests)
     if tests:
-        seconds = time.monotonic() - since
         print(f"{name}: {len(tests) - failed} passed, {failed} failed, {seconds:.1f} s", flush=True)
     return tests
 

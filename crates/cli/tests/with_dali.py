@@ -14,7 +14,7 @@ try:
     import nvidia.dali.tfrecord as tfrecord
     from nvidia.dali import __version__, pipeline_def
 except (ImportError, OSError) as error:
-    print(f"skip: DALI cannot run here: {error}")
+    print(f"skipped: DALI cannot run here: {error}")
     sys.exit(0)
 
 SHARDTOOL = sys.argv[1]

@@ -34,7 +34,7 @@ try:
     streaming = import_streaming()
 except ImportError as error:
     streaming = None
-    print(f"skip: mosaicml-streaming cannot be imported: {error}")
+    print(f"skipped: mosaicml-streaming cannot be imported: {error}")
 
 
 def shardtool(*args, status=0):

@@ -5,7 +5,7 @@
 
 NAME=FOLDER adds the test images of a project (its checkout), for instance `libjpeg-turbo=FOLDER`; SHARDTOOL_FORMATS holds
 more of them, separated by colons. Pillow's own are downloaded with pip into the user's cache, unless they are given.
-Prints a skip for images that are not there.
+Prints a skip for the others that are not given.
 
 Needs Pillow and numpy. Exits with 1 if a decoder panics or hangs, if a difference to Pillow is not among those explained in
 `EXPLAINED`, or if the table in docs/formats.md is not the one found here. `--write` writes that table.
@@ -185,8 +185,7 @@ def pillow_images():
         result = subprocess.run([*command, "--no-binary", "pillow", "-d", cache, source], capture_output=True, text=True)
         archives = list(cache.glob(f"[pP]illow-{PIL.__version__}.tar.gz"))
         if not archives:
-            print(f"skip: Pillow's test images cannot be downloaded: {result.stderr.strip()[-200:]}")
-            return None
+            sys.exit(f"Pillow's test images cannot be downloaded: {result.stderr.strip()[-200:]}")
         with tarfile.open(archives[0]) as archive:
             archive.extractall(cache / "unpacked", filter="data")
         (images,) = (cache / "unpacked").glob("*/Tests/images")
@@ -197,11 +196,11 @@ def pillow_images():
 def suites(arguments):
     given = [a for a in arguments if "=" in a] + [a for a in os.environ.get("SHARDTOOL_FORMATS", "").split(":") if a]
     found = dict(argument.split("=", 1) for argument in given)
-    if "pillow" not in found and (images := pillow_images()):
-        found["pillow"] = images
+    if "pillow" not in found:
+        found["pillow"] = pillow_images()
     for name in ("libjpeg-turbo", "image", "image-tiff"):
         if name not in found:
-            print(f"skip: the test images of {name} are not there (SHARDTOOL_FORMATS={name}=FOLDER)")
+            print(f"skipped: the test images of {name} are not there (SHARDTOOL_FORMATS={name}=FOLDER)")
     return {name: pathlib.Path(folder) for name, folder in sorted(found.items())}
 
 

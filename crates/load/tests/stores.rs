@@ -323,8 +323,9 @@ fn faults_change_no_sample() {
 #[test]
 fn every_fault_is_survived() {
     use Fault::*;
-    for fault in [Unavailable, TooMany, Reset, Cut, WrongByte] {
-        // Every second answer: a request succeeds after a few attempts, and a wrong byte is followed by a right one.
+    for fault in [Unavailable, TooMany, Forbidden, Reset, Cut, WrongByte] {
+        // Every second answer: a request succeeds after a few attempts, and a wrong byte is followed by a right one. Without
+        // attempts, what is read ahead would fail, be read again when it is needed, and fail again.
         let one_in = if fault == WrongByte { 6 } else { 2 };
         let bucket = Bucket::new(30, 7, Faults { seed: 5, one_in, only: Some(fault), ..Faults::default() });
         let local = run(&mut Loader::new(&config(bucket.local(), Order::Shuffled)).unwrap(), 2);

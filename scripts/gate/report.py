@@ -29,7 +29,7 @@ def changes(seconds: dict[str, float]) -> None:
     if not TIMES.exists():
         return
     table = json.loads(TIMES.read_text())
-    # Cold or warm: whichever is nearer, as its build tells.
+    # Compares with the cold or the warm run, whichever has the nearer time of the build.
     build = seconds.get("build", 0)
     kind = min(table, key=lambda kind: abs(table[kind]["seconds"].get("build", 0) - build))
     print(f"\nagainst {TIMES.relative_to(ROOT)}, {kind}:")

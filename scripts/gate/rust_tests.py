@@ -1,6 +1,6 @@
 """Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [PACKAGE…]
 
-`cargo test` tells neither how long a test took nor what it printed. The programs are those that `cargo test` would run, one
+`cargo test` does not report how long a test took, nor what a passed test printed. The programs are those that it would run, one
 after the other, in the folder of their package. Results go to target/test-logs/NAME.json.
 """
 

@@ -1,7 +1,7 @@
 """The steps of scripts/test, in the order in which they start, and what each waits for.
 
 A step is the program scripts/steps/NAME; the Rust tests are run by rust_tests.py. Two steps run at a time, because the suite
-is sized for two processors; `install` runs beside them, because it waits for the network.
+is sized for two processors; `install` runs in addition to them, because it waits for the network.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ def chosen(names: list[str], with_needs: bool) -> list[Step]:
         add(name)
     steps = [step for step in STEPS if step.name in wanted]
     if names:
-        # Style is no condition of a step that is run alone.
+        # A step that is run alone does not need the style checks.
         style = {"fmt", "clippy", "doc"} - set(names)
         steps = [step for step in steps if step.name not in style]
     return steps

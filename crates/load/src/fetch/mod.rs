@@ -40,8 +40,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a worker waits for its row to be planned, before it reads the record itself: shards may be slow to open.
-const PLANNED_WITHIN: Duration = Duration::from_secs(1);
+/// Returns how long a worker waits for its row to be planned, before it reads the record itself: shards may be slow to open. A
+/// sixtieth of the time limit of a request: 1 s by default.
+fn planned_within() -> Duration {
+    shardtool_store::time_limit() / 60
+}
 
 /// How long a thread waits for what another process, or another loader, does without a notification.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -335,7 +338,7 @@ impl Fetcher {
                         // The planner may have waited for bytes that are free by now.
                         self.changed.notify_all();
                     }
-                    let left = PLANNED_WITHIN.saturating_sub(since.get_or_insert_with(Instant::now).elapsed());
+                    let left = planned_within().saturating_sub(since.get_or_insert_with(Instant::now).elapsed());
                     if self.is_full(ahead) || left.is_zero() || ahead.next.is_none_or(|next| next > key) {
                         ahead.skip(key);
                         return None;

@@ -12,7 +12,15 @@ from conftest import COUNT
 from frameworks import ENVIRONMENT, EPOCHS, FRAMEWORKS, Framework, Run
 
 
-@pytest.fixture(params=FRAMEWORKS, ids=str)
+#: Frameworks that only the campaign runs: the same program is run by torchrun too.
+CAMPAIGN = ["Lightning DDP, own launcher"]
+
+
+def _cell(framework: Framework):
+    return pytest.param(framework, marks=[pytest.mark.campaign] if framework.name in CAMPAIGN else [], id=str(framework))
+
+
+@pytest.fixture(params=map(_cell, FRAMEWORKS))
 def framework(request, monkeypatch):
     if request.param.missing:
         pytest.skip(f"{request.param.missing} is not installed")

@@ -22,6 +22,8 @@ import shardtool as st
 
 #: Failures that are injected. `SHARDTOOL_RAY_FAILURES` sets another number.
 FAILURES = int(os.environ.get("SHARDTOOL_RAY_FAILURES", "12"))
+#: Tasks of a write: most of the time passes while Ray starts failed ones again.
+BLOCKS = 24 if FAILURES > 100 else 12
 #: Where an attempt fails. The last one is after its shard is complete, before Ray has the result.
 STAGES = ("begin", "rows", "finish", "end")
 #: The same with a process that is killed, one failure in ten: Ray takes seconds to start another.
@@ -280,7 +282,7 @@ def test_failed_attempts_neither_lose_nor_repeat_rows(cluster, place, tmp_path):
     folder, base = place
 
     def dataset(numbers):
-        return ray.data.range(numbers, override_num_blocks=24).map(lambda found: row(int(found["id"])))
+        return ray.data.range(numbers, override_num_blocks=BLOCKS).map(lambda found: row(int(found["id"])))
 
     from shardtool.ray import Sink
 
@@ -295,7 +297,7 @@ def test_failed_attempts_neither_lose_nor_repeat_rows(cluster, place, tmp_path):
         seen = tmp_path / f"seen{writes}"
         seen.mkdir()
         draws = random.Random(writes)
-        failures = [draws.randrange(4) for _ in range(24)]
+        failures = [draws.randrange(4) for _ in range(BLOCKS)]
         sink = failing(str(seen), failures, writes)(f"{base}/set{writes}", classes=CLASSES)
         dataset(ROWS).write_datasink(sink, ray_remote_args=remote)
         assert (sink.result.images, sink.result.rejected) == (ROWS - 3, 3)

@@ -81,7 +81,7 @@ def record(kind: str, total: float, seconds: dict[str, float], results: Results)
     for step in STEPS:
         cells = [f"{table[kind]['seconds'].get(step.name, 0):.0f}" for kind in kinds]
         rows.append(f"| `{step.name}` | " + " | ".join(cells) + f" | {step.purpose} |")
-    rows.append("| whole run | " + " | ".join(f"**{table[kind]['total']}**" for kind in kinds) + " | two steps at a time |")
+    rows.append("| whole run | " + " | ".join(f"**{table[kind]['total']}**" for kind in kinds) + " | three steps at a time |")
     page = PAGE.read_text()
     start, end = "<!-- table of scripts/test --record -->\n", "<!-- end of table -->"
     before, rest = page.split(start)

@@ -1,7 +1,7 @@
 """The steps of scripts/test, in the order in which they start, and what each waits for.
 
-A step is the program scripts/steps/NAME; the Rust tests are run by rust_tests.py. Two steps run at a time, because the suite
-is sized for two processors; `install` runs in addition to them, because it waits for the network.
+A step is the program scripts/steps/NAME; the Rust tests are run by rust_tests.py. Three steps run at a time: tests
+wait, so two would leave one of two processors idle. `install` runs in addition to them, because it waits for the network.
 """
 
 import dataclasses
@@ -38,6 +38,9 @@ STEPS = [
     Step("build", needs=("doc",)),
     Step("package", needs=_BUILT),
     Step("checkers"),
+    # These need no Rust: they run while Cargo builds.
+    Step("mutants", needs=("install",)),
+    Step("ptx", needs=("install",)),
     # The longest first, so that none is left alone at the end.
     Step("rust", needs=_BUILT),
     Step("torch", needs=_BOTH),
@@ -47,12 +50,10 @@ STEPS = [
     Step("ray", needs=_BOTH),
     Step("formats", needs=_BOTH),
     Step("jax", needs=_BOTH),
-    Step("mutants", needs=_BOTH),
     Step("browser", needs=_BOTH),
     Step("portable", needs=_BUILT),
     Step("tensorflow", needs=_BOTH),
     Step("dali", needs=_BOTH),
-    Step("ptx", needs=_BOTH),
     Step("view", needs=_BUILT),
     Step("doctest", needs=_BUILT),
     Step("train", needs=_BUILT),

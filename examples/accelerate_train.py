@@ -52,7 +52,7 @@ def main() -> None:
     loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     steps = [st.Resize(args.size), st.CenterCrop(args.size)]
     evaluation = make(val, args.batch_size, steps, order=st.Sequential())
-    net = torchvision.models.get_model(args.model, num_classes=len(train.classes))
+    net = torchvision.models.get_model(args.model, num_classes=train.num_classes)
     # The loaders need no `prepare`: they divide each epoch among the ranks themselves.
     model, optimizer = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))
     accelerator.register_for_checkpointing(loader)

@@ -76,7 +76,7 @@ def main() -> None:
         save_steps=args.save_steps, report_to="none", ignore_data_skip=True,  # the loader resumes from its own state
     )
     config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
-    config.num_labels = len(train.classes)
+    config.num_labels = train.num_classes
     trainer = LoaderTrainer(ResNetForImageClassification(config), arguments, compute_metrics=accuracy, eval_dataset=val)
     trainer.loaders = train_loader, eval_loader
     trainer.add_callback(LoaderState(train_loader, args.resume))

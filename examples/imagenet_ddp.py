@@ -55,7 +55,7 @@ def main() -> None:
     loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
     evaluation = make(val, args.batch_size, steps, order=st.Sequential())
-    net = torchvision.models.get_model(args.model, num_classes=len(train.classes)).to(device)
+    net = torchvision.models.get_model(args.model, num_classes=train.num_classes).to(device)
     model = DistributedDataParallel(net) if dist.is_initialized() else net
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * len(loader))

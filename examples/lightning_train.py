@@ -74,7 +74,7 @@ def main() -> None:
         callbacks=[ModelCheckpoint(args.checkpoints, save_last=True, every_n_train_steps=args.save_every)],
         logger=False,
     )
-    model = Classifier(args.model, len(train.classes), lr=0.1)
+    model = Classifier(args.model, train.num_classes, lr=0.1)
     trainer.fit(model, loader, evaluation, ckpt_path=args.resume)
     print(f"accuracy {trainer.callback_metrics['accuracy']:.4f}", flush=True)
 

@@ -47,7 +47,7 @@ def main() -> None:
 
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    classes = len(train.classes)
+    classes = train.num_classes
     model = timm.create_model(args.model, pretrained=False, num_classes=classes).to(device)
     config = timm.data.resolve_data_config({}, model=model)
     make = partial(Loader[Any], device=device, mean=config["mean"], std=config["std"], collate_fn=st.image_label)

@@ -79,6 +79,14 @@ pub enum SampleError {
     /// The record has no image.
     #[error("the record has no image")]
     NoImage,
+    /// A label that its split has no name for, where labels are mapped by name.
+    #[error("label {label} is no class: its split names {classes} classes")]
+    Class {
+        /// The class id in the split.
+        label: i64,
+        /// Number of names.
+        classes: usize,
+    },
     /// The record has no label map.
     #[error("feature `{feature}` of the record has no label map")]
     NoMask {
@@ -258,6 +266,7 @@ impl SampleError {
             SampleError::ArrayFeatures { .. } => Some(Damage::ImageDecode),
             SampleError::RawSize { .. } => Some(Damage::PixelsLength),
             SampleError::NoImage
+            | SampleError::Class { .. }
             | SampleError::NoMask { .. }
             | SampleError::NoFurtherImage { .. }
             | SampleError::NoArray { .. }

@@ -1,14 +1,17 @@
 //! Columns of a batch: how the features of records become arrays.
 
 use crate::bad_samples::SampleError;
+use crate::classes::{Classes, ResolvedClasses, describe};
 use crate::column_values::Values;
 use crate::config::{ColumnSpec, Layout};
 use crate::error::{Error, Result};
 use crate::features::Features;
+use crate::objects::CLASSES;
 use crate::splits::Splits;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::manifest::DType;
 use shardtool_read::{Record, Shard, Split};
+use std::sync::Arc;
 
 /// The label of a masked row, which loss functions ignore.
 const MASKED_LABEL: i64 = -100;
@@ -18,10 +21,23 @@ const MASKED_LABEL: i64 = -100;
 pub(crate) struct Column {
     pub(crate) feature: String,
     pub(crate) shape: Shape,
-    /// Subtracted from stored values: the manifest's label offset for the label, else 0.
-    offset: i64,
-    /// The value of masked rows.
-    masked: i64,
+    /// Which class ids it holds; they are mapped from those of each split.
+    class_ids: Option<ClassIds>,
+}
+
+/// The class ids of a column.
+#[derive(Debug, Clone)]
+struct ClassIds {
+    classes: Arc<ResolvedClasses>,
+    of: ClassesOf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClassesOf {
+    /// Of the record: the feature that the manifest names.
+    Records,
+    /// Of the objects in its image.
+    Objects,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,25 +58,35 @@ pub(crate) enum Cell {
 }
 
 impl Column {
-    /// Resolves the columns of a configuration; by default the label, if the dataset has one.
-    pub(crate) fn resolve(specs: Option<&[ColumnSpec]>, splits: &Splits) -> Result<Vec<Column>> {
-        let split = &splits.as_slice()[0];
-        let manifest = split.manifest();
-        let known = Features::new(split);
-        match (specs, &manifest.label) {
-            (Some(specs), _) => specs.iter().map(|spec| Column::of(spec, split, &known)).collect(),
-            (None, Some(label)) if known.dtype(label).is_some() => {
-                let layout = Layout::Auto;
-                Ok(vec![Column::of(&ColumnSpec { feature: label.clone(), layout }, split, &known)?])
+    /// Resolves the columns of a configuration; by default the label, if the splits have one. The splits must agree about the
+    /// type of each, and about the classes if one holds class ids.
+    pub(crate) fn resolve(specs: Option<&[ColumnSpec]>, splits: &Splits, classes: &Classes) -> Result<Vec<Column>> {
+        let known: Vec<_> = splits.as_slice().iter().map(Features::new).collect();
+        let is_label = |spec: &ColumnSpec| splits.as_slice().iter().any(|split| is_label(split, &spec.feature));
+        let label = match specs {
+            Some(specs) if !specs.iter().any(is_label) => None,
+            _ => common_label(splits, &known)?,
+        };
+        let default = || label.map(|feature| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto });
+        let specs = specs.map_or_else(|| default().into_iter().collect(), <[ColumnSpec]>::to_vec);
+        let mut columns = specs.iter().map(|spec| Column::of(spec, splits, &known)).collect::<Result<Vec<_>>>()?;
+        let of = |column: &Column| match column.cell() {
+            Cell::Int64(_) if label == Some(&column.feature) => Some(ClassesOf::Records),
+            Cell::Int64(_) if column.feature == CLASSES => Some(ClassesOf::Objects),
+            _ => None,
+        };
+        if columns.iter().any(|column| of(column).is_some()) {
+            let classes = Arc::new(ResolvedClasses::new(splits.as_slice(), classes)?);
+            for column in &mut columns {
+                column.class_ids = of(column).map(|of| ClassIds { classes: classes.clone(), of });
             }
-            (None, _) => Ok(vec![]),
         }
+        Ok(columns)
     }
 
-    fn of(spec: &ColumnSpec, split: &Split, known: &Features) -> Result<Column> {
+    fn of(spec: &ColumnSpec, splits: &Splits, known: &[Features]) -> Result<Column> {
         let ColumnSpec { feature, layout } = spec;
-        let none = || Error::NoFeature { feature: feature.clone(), known: known.names() };
-        let (dtype, scalar) = known.dtype(feature).ok_or_else(none)?;
+        let (dtype, scalar) = common_type(feature, splits, known)?;
         let shape = match (*layout, dtype) {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
             (Layout::Auto, DType::Int64) if scalar => Shape::Int64(1),
@@ -74,14 +100,17 @@ impl Column {
             (Layout::Ragged, DType::Bytes) => return Err(wrong_layout(feature, dtype, "ragged numbers")),
             (Layout::Bytes, _) => return Err(wrong_layout(feature, dtype, "byte strings")),
         };
-        let label = split.manifest().label.as_deref() == Some(feature.as_str()) && dtype == DType::Int64;
-        let (offset, masked) = if label { (split.manifest().label_offset, MASKED_LABEL) } else { (0, 0) };
-        Ok(Column { feature: feature.clone(), shape, offset, masked })
+        Ok(Column { feature: feature.clone(), shape, class_ids: None })
     }
 
     /// Returns whether it is the label: one integer, masked as loss functions expect.
     pub(crate) fn is_label(&self) -> bool {
-        self.masked == MASKED_LABEL && self.shape == Shape::Int64(1)
+        self.class_ids.as_ref().is_some_and(|ids| ids.of == ClassesOf::Records) && self.shape == Shape::Int64(1)
+    }
+
+    /// Returns the classes of the splits, if the column holds class ids.
+    pub(crate) fn classes(&self) -> Option<&Arc<ResolvedClasses>> {
+        self.class_ids.as_ref().map(|ids| &ids.classes)
     }
 
     /// Returns an empty cell.
@@ -121,15 +150,16 @@ impl Column {
         }
     }
 
-    /// Fills a cell from a record: from the shard's index if it has the feature, else from the Example, which is parsed
-    /// at most once per record.
+    /// Fills a cell from a record of the split with number `split`: from the shard's index if it has the feature, else from the
+    /// Example, which is parsed at most once per record.
     pub(crate) fn read<'r>(
         &self,
+        split: usize,
         record: &'r Record,
         example: &mut Option<Example<'r>>,
         cell: &mut Cell,
     ) -> std::result::Result<(), SampleError> {
-        if self.read_index(record.shard(), record.row(), cell)? {
+        if self.read_index(split, record.shard(), record.row(), cell)? {
             return Ok(());
         }
         if example.is_none() {
@@ -138,7 +168,8 @@ impl Column {
         let feature = example.as_ref().and_then(|e| e.get(&self.feature)).unwrap_or(Feature::Empty);
         match (feature, &mut *cell) {
             (Feature::Int64(list), Cell::Int64(values)) => {
-                values.extend(list.iter().map(|v| v.wrapping_sub(self.offset)))
+                values.extend(list.iter());
+                self.map_classes(split, values)?;
             }
             (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter()),
             (Feature::Bytes(list), Cell::Bytes(values)) => {
@@ -156,13 +187,32 @@ impl Column {
         }
     }
 
+    /// Replaces stored labels by class ids, if the column holds these.
+    fn map_classes(&self, split: usize, values: &mut [i64]) -> std::result::Result<(), SampleError> {
+        match &self.class_ids {
+            None => Ok(()),
+            Some(ClassIds { classes, of: ClassesOf::Records }) => classes.map_labels(split, values),
+            Some(ClassIds { classes, of: ClassesOf::Objects }) => classes.map_objects(split, values),
+        }
+    }
+
     /// Fills a cell of one value from the index. Returns whether the index has the value; if not, the cell is empty.
     pub(crate) fn read_index(
         &self,
+        split: usize,
         shard: &Shard,
         row: u64,
         cell: &mut Cell,
     ) -> std::result::Result<bool, SampleError> {
+        let found = self.stored_in_index(shard, row, cell)?;
+        if let Cell::Int64(values) = cell {
+            self.map_classes(split, values)?;
+        }
+        Ok(found)
+    }
+
+    /// As [`Column::read_index`], without mapping labels to class ids.
+    fn stored_in_index(&self, shard: &Shard, row: u64, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         cell.clear();
         if !matches!(self.shape, Shape::Int64(1) | Shape::Float(1) | Shape::Bytes) {
             return Ok(false);
@@ -170,7 +220,7 @@ impl Column {
         match cell {
             Cell::Int64(values) => {
                 let value = shard.feature::<i64>(&self.feature)?.and_then(|c| c.get(row));
-                values.extend(value.map(|v| v.wrapping_sub(self.offset)));
+                values.extend(value);
             }
             Cell::Float(values) => values.extend(shard.feature::<f32>(&self.feature)?.and_then(|c| c.get(row))),
             Cell::Bytes(bytes) => {
@@ -184,15 +234,16 @@ impl Column {
 
     /// Returns whether the index has the values of all these columns, so that they do not need the record.
     pub(crate) fn all_in_index(columns: &[Column], shard: &Shard, row: u64) -> bool {
-        columns.iter().all(|column| matches!(column.read_index(shard, row, &mut column.cell()), Ok(true)))
+        columns.iter().all(|column| matches!(column.stored_in_index(shard, row, &mut column.cell()), Ok(true)))
     }
 
     /// Fills the cell of a row without a sample.
     pub(crate) fn mask(&self, cell: &mut Cell) {
         cell.clear();
         let width = self.width().unwrap_or(0);
+        let label = self.class_ids.as_ref().is_some_and(|ids| ids.of == ClassesOf::Records);
         match cell {
-            Cell::Int64(values) => values.resize(width, self.masked),
+            Cell::Int64(values) => values.resize(width, if label { MASKED_LABEL } else { 0 }),
             Cell::Float(values) => values.resize(width, 0.0),
             Cell::Bytes(_) => {}
         }
@@ -297,6 +348,46 @@ fn keep<T>(values: &mut Vec<T>, kept: &[bool], group: usize) {
         number += 1;
         keeps
     });
+}
+
+fn is_label(split: &Split, feature: &str) -> bool {
+    split.manifest().label.as_deref() == Some(feature)
+}
+
+/// Returns the feature that holds the label in all splits; `None` if none has a label.
+fn common_label<'s>(splits: &'s Splits, known: &[Features]) -> Result<Option<&'s str>> {
+    let labels = splits.as_slice().iter().zip(known).map(|(split, known)| {
+        let label = split.manifest().label.as_deref();
+        (split, label.filter(|label| known.dtype(label).is_some()))
+    });
+    let labels: Vec<_> = labels.collect();
+    let (first, label) = labels[0];
+    match labels.iter().find(|(_, other)| *other != label) {
+        None => Ok(label),
+        Some((other, found)) => Err(Error::Labels {
+            first: (describe(first), label.map(str::to_owned)),
+            second: (describe(other), found.map(str::to_owned)),
+        }),
+    }
+}
+
+/// Returns the type of a feature, which all splits must have, and whether it is scalar in all of them.
+fn common_type(feature: &str, splits: &Splits, known: &[Features]) -> Result<(DType, bool)> {
+    let splits = splits.as_slice();
+    let types = splits.iter().zip(known).map(|(split, known)| {
+        let none = || Error::NoFeature { split: describe(split), feature: feature.to_owned(), known: known.names() };
+        known.dtype(feature).ok_or_else(none)
+    });
+    let types = types.collect::<Result<Vec<_>>>()?;
+    let (dtype, _) = types[0];
+    match types.iter().position(|(other, _)| *other != dtype) {
+        None => Ok((dtype, types.iter().all(|(_, scalar)| *scalar))),
+        Some(other) => Err(Error::Types {
+            feature: feature.to_owned(),
+            first: (describe(&splits[0]), dtype.name()),
+            second: (describe(&splits[other]), types[other].0.name()),
+        }),
+    }
 }
 
 /// The error of a feature whose type does not fit a layout.

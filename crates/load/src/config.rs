@@ -4,6 +4,7 @@ use crate::arrays::ArrayGroup;
 use crate::bad_samples::OnBad;
 use crate::buckets::Bucketing;
 use crate::buffer::{BatchAlloc, HostAlloc};
+use crate::classes::Classes;
 use crate::clip::Clip;
 use crate::decoded_cache::DecodedCache;
 use crate::mixing::Mixing;
@@ -60,6 +61,8 @@ pub struct Config {
     pub content: Content,
     /// The columns of a batch in addition to images or records; `None` is the label, if the dataset has one.
     pub columns: Option<Vec<ColumnSpec>>,
+    /// The class ids of labels, where splits meet. Default: all splits must have the same classes.
+    pub classes: Classes,
     /// Groups samples into batches of one shape. `None`: every batch has `batch` rows.
     pub buckets: Option<Bucketing>,
     /// Puts several samples of tokens into each row, of which a batch has [`batch`](Config::batch). `None`: a row has one
@@ -263,6 +266,7 @@ impl Default for Config {
             remainder: None,
             content: Content::Records,
             columns: None,
+            classes: Classes::default(),
             buckets: None,
             packing: None,
             arrays: vec![],

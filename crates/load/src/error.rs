@@ -3,6 +3,7 @@
 use crate::arrays::ArrayProblem;
 use crate::bad_samples::{BadSample, SampleError};
 use crate::budget::{MemoryPlan, Usage};
+use crate::classes::ClassDifference;
 use crate::units::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,13 +45,65 @@ pub enum Error {
         /// The option.
         option: &'static str,
     },
-    /// The dataset has no such feature.
-    #[error("the dataset has no feature `{feature}`; it has: {}", known.join(", "))]
+    /// A split has no such feature.
+    #[error("{split} has no feature `{feature}`; it has: {}", known.join(", "))]
     NoFeature {
+        /// The split, and its dataset.
+        split: String,
         /// As requested.
         feature: String,
         /// The features of the dataset.
         known: Vec<String>,
+    },
+    /// A feature has different types in two splits.
+    #[error(
+        "feature `{feature}` is {} in {}, and {} in {}: leave it out of the columns, or pack the splits with one type",
+        first.1, first.0, second.1, second.0
+    )]
+    Types {
+        /// The feature.
+        feature: String,
+        /// A split, and the type there.
+        first: (String, &'static str),
+        /// Another split, and the type there.
+        second: (String, &'static str),
+    },
+    /// One split has a label and another has none, or another feature holds it.
+    #[error(
+        "{} has {}, and {} has {}: load them by loaders of their own, or pack them with labels of one name",
+        first.0, label_feature(first.1.as_deref()), second.0, label_feature(second.1.as_deref())
+    )]
+    Labels {
+        /// A split, and its label.
+        first: (String, Option<String>),
+        /// Another split, and its label.
+        second: (String, Option<String>),
+    },
+    /// A split has no label.
+    #[error("{split} has no label in its index")]
+    NoLabel {
+        /// The split, and its dataset.
+        split: String,
+    },
+    /// The classes of two splits differ.
+    #[error("{difference}")]
+    Classes {
+        /// The first difference.
+        difference: ClassDifference,
+    },
+    /// A class of a split is not among the given ones.
+    #[error("class {class:?} of {split} is not among the names in `classes`: add it there")]
+    UnknownClass {
+        /// The class.
+        class: String,
+        /// The split, and its dataset.
+        split: String,
+    },
+    /// A class is given twice.
+    #[error("class {class:?} stands twice in `classes`: each name once, in the order of their ids")]
+    ClassTwice {
+        /// The class.
+        class: String,
     },
     /// Two views have one name.
     #[error("two views are named {name:?}: give each another name")]
@@ -158,7 +211,7 @@ pub enum Error {
     /// The first record of a split has a different number of values than the column takes, so every sample would be
     /// bad.
     #[error(
-        "feature `{feature}` holds {found} values in the first record of split `{split}`, but a column of this layout takes \
+        "feature `{feature}` holds {found} values in the first record of {split}, but a column of this layout takes \
          {expected}: leave it out of the columns, and read it from the records"
     )]
     Values {
@@ -309,4 +362,9 @@ fn starved(held: usize, batches: usize, usage: Option<&Usage>) -> String {
             limit.from
         ),
     }
+}
+
+/// Returns how a message describes the label of a split.
+fn label_feature(label: Option<&str>) -> String {
+    label.map_or_else(|| "no label".to_owned(), |feature| format!("the label `{feature}`"))
 }

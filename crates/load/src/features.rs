@@ -1,6 +1,7 @@
 //! The features of a dataset, and checks of a configuration against them.
 
 use crate::bad_samples::SampleError;
+use crate::classes::describe;
 use crate::columns::{Column, wrong_layout};
 use crate::error::{Error, Result};
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
@@ -17,11 +18,11 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, stored: &Sampl
     if ragged.is_empty() && !keeps_records {
         return 0;
     }
-    let measured = |record: &Record| {
+    let measured = |number: usize, record: &Record| {
         let mut example = None;
         let cells = ragged.iter().map(|column| {
             let mut cell = column.cell();
-            column.read(record, &mut example, &mut cell).ok()?;
+            column.read(number, record, &mut example, &mut cell).ok()?;
             // Stored in the row's cell and in the column's array, both of which grow by doubling.
             Some(4 * cell.held())
         });
@@ -31,11 +32,11 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, stored: &Sampl
     };
     let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
         if split.is_in_store() {
-            return stored.of(number).iter().filter_map(measured).max();
+            return stored.of(number).iter().filter_map(|record| measured(number, record)).max();
         }
         let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
         let sampled = (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize);
-        sampled.filter_map(|id| measured(&split.get(id).ok()?)).max()
+        sampled.filter_map(|id| measured(number, &split.get(id).ok()?)).max()
     });
     largest.max().unwrap_or(0)
 }
@@ -54,9 +55,9 @@ pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &Sampled
         let mut example = None;
         for column in columns {
             if let Err(SampleError::Values { feature, expected, found }) =
-                column.read(record, &mut example, &mut column.cell())
+                column.read(number, record, &mut example, &mut column.cell())
             {
-                return Err(Error::Values { feature, expected, found, split: split.name().to_owned() });
+                return Err(Error::Values { feature, expected, found, split: describe(split) });
             }
         }
     }
@@ -67,20 +68,23 @@ pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &Sampled
 pub(crate) fn check_images(splits: &Splits) -> Result<()> {
     match splits.as_slice().iter().find(|split| !split.manifest().has_images()) {
         Some(split) => {
-            Err(Error::NoFeature { feature: names::IMAGE_ENCODED.to_owned(), known: Features::new(split).names() })
+            let (feature, known) = (names::IMAGE_ENCODED.to_owned(), Features::new(split).names());
+            Err(Error::NoFeature { split: describe(split), feature, known })
         }
         None => Ok(()),
     }
 }
 
-/// Checks that the dataset has a feature of byte strings, for `what`.
+/// Checks that all splits have a feature of byte strings, for `what`.
 pub(crate) fn check_bytes(feature: &str, what: &'static str, splits: &Splits) -> Result<()> {
-    let known = Features::new(&splits.as_slice()[0]);
-    match known.dtype(feature) {
-        Some((DType::Bytes, _)) => Ok(()),
-        Some((dtype, _)) => Err(wrong_layout(feature, dtype, what)),
-        None => Err(Error::NoFeature { feature: feature.to_owned(), known: known.names() }),
-    }
+    splits.as_slice().iter().try_for_each(|split| {
+        let known = Features::new(split);
+        match known.dtype(feature) {
+            Some((DType::Bytes, _)) => Ok(()),
+            Some((dtype, _)) => Err(wrong_layout(feature, dtype, what)),
+            None => Err(Error::NoFeature { split: describe(split), feature: feature.to_owned(), known: known.names() }),
+        }
+    })
 }
 
 /// The features of a split: name, type, and whether every record holds exactly one number.

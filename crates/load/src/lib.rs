@@ -48,6 +48,7 @@ mod buckets;
 mod budget;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod buffer;
+mod classes;
 mod clip;
 mod column_values;
 mod columns;
@@ -86,6 +87,7 @@ pub use batch::{Array, Batch, Pictures};
 pub use buckets::{BucketBy, Bucketing, ImageBucket};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use classes::{ClassDifference, Classes, class_names, labels};
 pub use clip::{Clip, ClipSampling};
 pub use column_values::Values;
 pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache, SCALED_DECODE_GAP, View};

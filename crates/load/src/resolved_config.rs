@@ -161,7 +161,7 @@ impl ResolvedConfig {
         };
         let release = config.page_cache == PageCache::Release;
         Ok(ResolvedConfig {
-            fingerprint: splits.fingerprint(),
+            fingerprint: fingerprint(&splits, &columns),
             ranks: ranks.to_vec(),
             batch: largest_batch(&plan, config),
             content: config.content.clone(),
@@ -342,17 +342,23 @@ impl ResolvedConfig {
 fn resolve_columns(config: &Config, splits: &Splits) -> Result<(Vec<Column>, Option<ObjectColumns>)> {
     let objects = match &config.content {
         Content::Images(Images { objects: Some(objects), .. }) => objects,
-        _ => return Ok((Column::resolve(config.columns.as_deref(), splits)?, None)),
+        _ => return Ok((Column::resolve(config.columns.as_deref(), splits, &config.classes)?, None)),
     };
     let label = || {
-        let label = Column::resolve(None, splits)?.into_iter();
+        let label = Column::resolve(None, splits, &config.classes)?.into_iter();
         Ok::<_, Error>(label.map(|c| ColumnSpec { feature: c.feature, layout: Layout::Auto }).collect())
     };
     let mut specs = config.columns.clone().map_or_else(label, Ok)?;
     let objects = ObjectColumns::add(objects, &mut specs);
-    let columns = Column::resolve(Some(&specs), splits)?;
+    let columns = Column::resolve(Some(&specs), splits, &config.classes)?;
     objects.check_types(&columns)?;
     Ok((columns, Some(objects)))
+}
+
+/// Returns the fingerprint in resume states, which also identifies how class ids are mapped.
+fn fingerprint(splits: &Splits, columns: &[Column]) -> u32 {
+    let classes = columns.iter().find_map(Column::classes);
+    classes.map_or(splits.fingerprint(), |classes| classes.fingerprint(splits.fingerprint()))
 }
 
 /// Returns the rows of the largest batch.

@@ -18,6 +18,8 @@ pub(crate) struct Splits {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordLocation<'a> {
     split: &'a Split,
+    /// Number of the split.
+    pub(crate) number: usize,
     shard: usize,
     /// Record in the shard, from 0.
     pub(crate) row: u64,
@@ -102,7 +104,7 @@ impl Splits {
         let number = self.split_of(id);
         let split = &self.splits[number];
         let (shard, row) = split.locate(id - self.starts[number])?;
-        Ok(RecordLocation { split, shard, row })
+        Ok(RecordLocation { split, number, shard, row })
     }
 
     /// Returns whether the system has a record in memory; see [`Split::is_in_memory`].

@@ -357,7 +357,7 @@ impl<'e> Worker<'e> {
         let config = &engine.config;
         let mut example = None;
         for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
-            column.read(record, &mut example, cell)?;
+            column.read(at.number, record, &mut example, cell)?;
         }
         if let Some(packing) = config.plan.packing() {
             let (expected, capacity) = (packing.tokens(source_position) as usize, packing.capacity() as usize);

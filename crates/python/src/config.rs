@@ -2,6 +2,7 @@
 
 use crate::array::numbers;
 use crate::buckets::{BucketOptions, PackingOptions};
+use crate::classes::{self, ClassesOption};
 use crate::device::{DeviceOptions, OutputOptions};
 use crate::error;
 use crate::function::{self, Raised};
@@ -28,6 +29,8 @@ pub(crate) struct Options {
     /// Called on each finished image.
     function: Option<Py<PyAny>>,
     columns: Option<Vec<String>>,
+    /// How classes of several splits are mapped.
+    classes: Option<ClassesOption>,
     order: (String, u32, u32),
     source: Option<SourceOption>,
     seed: u64,
@@ -290,10 +293,11 @@ impl Options {
         let is_padded = |feature: &str| padded.iter().any(|(padded, _)| padded == feature);
         let layout = |feature: &str| if is_padded(feature) { Layout::Ragged } else { Layout::Auto };
         config.columns = self.columns.map(|names| {
-            let label = splits[0].manifest().label.clone();
+            let label = splits.iter().find_map(|split| split.manifest().label.clone());
             let given = names.into_iter().filter(|name| label.as_ref() != Some(name)).collect::<Vec<_>>();
             label.iter().cloned().chain(given).map(|feature| ColumnSpec { layout: layout(&feature), feature }).collect()
         });
+        config.classes = classes::resolve(py, self.classes)?;
         config.arrays = self.arrays.into_iter().map(ArrayGroup::from).collect();
         config.source = self.source.map(|source| source.source(py, &splits)).transpose()?;
         config.splits = splits;
@@ -350,9 +354,9 @@ fn mixing(py: Python<'_>, transforms: &[MixingOption], classes: u32) -> PyResult
 }
 
 /// Returns the value of that name.
-pub(crate) fn one_of<T: Copy>(py: Python<'_>, option: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
+pub(crate) fn one_of<T: Clone>(py: Python<'_>, option: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
     let found = known.iter().find(|(known, _)| *known == name);
-    found.map(|(_, value)| *value).ok_or_else(|| {
+    found.map(|(_, value)| value.clone()).ok_or_else(|| {
         let known: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
         error::option(py, &format!("`{option}` is {name:?}: expected {}", known.join(", ")))
     })

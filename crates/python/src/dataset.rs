@@ -265,6 +265,19 @@ impl Split {
         self.split.manifest().classes.clone()
     }
 
+    /// Number of classes: of their names; without names, one more than the largest class id in the indexes.
+    #[getter]
+    fn num_classes(&self, py: Python<'_>) -> PyResult<usize> {
+        let named = self.split.manifest().classes.len();
+        if named > 0 || self.split.manifest().label.is_none() {
+            return Ok(named);
+        }
+        let splits = [self.split.clone()];
+        let labels = py.detach(|| shardtool_load::labels(&splits, &shardtool_load::Classes::Equal));
+        let largest = labels.map_err(|e| error::load(py, e))?.into_iter().max().unwrap_or(-1);
+        Ok(usize::try_from(largest.saturating_add(1)).unwrap_or(0))
+    }
+
     /// Type of each feature, by name: `int64`, `float` or `bytes`.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -136,6 +136,12 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Ranks { .. }
         | E::Zero { .. }
         | E::NoFeature { .. }
+        | E::Types { .. }
+        | E::Labels { .. }
+        | E::NoLabel { .. }
+        | E::Classes { .. }
+        | E::UnknownClass { .. }
+        | E::ClassTwice { .. }
         | E::Layout { .. }
         | E::Values { .. }
         | E::ViewName { .. }

@@ -29,6 +29,7 @@ mod array;
 mod arrow;
 mod batch;
 mod buckets;
+mod classes;
 mod columns;
 mod command;
 mod config;
@@ -57,6 +58,8 @@ mod _shardtool {
     use crate::array::Memory;
     #[pymodule_export]
     use crate::buckets::shapes_within;
+    #[pymodule_export]
+    use crate::classes::{class_names, labels};
     #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]

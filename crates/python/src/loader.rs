@@ -36,6 +36,8 @@ struct Inner {
     replicas: Vec<ReplicaLoader>,
     /// Batches of the first replicas from a step that was interrupted while waiting.
     part: Vec<Option<Delivered>>,
+    /// Where the replicas were bound.
+    place: Place,
     /// Number of the current iteration; older ones end with an error.
     iteration: u64,
     /// Whether the next iteration continues at the current state, even inside an epoch.
@@ -46,6 +48,14 @@ impl Inner {
     /// Returns the state of the consumer, which is that of the last replica: an interrupted step has not reached it.
     fn state(&self) -> ResumeState {
         self.replicas[self.replicas.len() - 1].state()
+    }
+
+    /// Returns where the next iteration begins: in the next epoch, unless a state inside this one was loaded.
+    fn resume_point(&self) -> ResumeState {
+        match self.state() {
+            at if at.p > 0 && !self.fresh => ResumeState { epoch: at.epoch + 1, p: 0, ..at },
+            at => at,
+        }
     }
 
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
@@ -77,12 +87,18 @@ fn replicas(resolved: &Resolved, config: &Config, ranks: &[u32]) -> Result<Vec<R
 }
 
 impl Inner {
-    fn new(resolved: &Resolved, config: &Config, ranks: &[u32], at: Option<&ResumeState>) -> Result<Self, Error> {
+    fn new(
+        resolved: &Resolved,
+        config: &Config,
+        ranks: &[u32],
+        place: Place,
+        at: Option<&ResumeState>,
+    ) -> Result<Self, Error> {
         let mut replicas = replicas(resolved, config, ranks)?;
         if let Some(state) = at {
             replicas.iter_mut().try_for_each(|replica| replica.load_state(state))?;
         }
-        Ok(Inner { part: Vec::with_capacity(replicas.len()), replicas, iteration: 0, fresh: true })
+        Ok(Inner { part: Vec::with_capacity(replicas.len()), replicas, place, iteration: 0, fresh: true })
     }
 }
 
@@ -156,32 +172,36 @@ impl Loader {
     }
 
     /// Begins an iteration and returns its number. It continues at a state that was loaded or an epoch that was set, otherwise
-    /// with the next epoch. The first iteration binds the loader to a replica, and starts its workers.
+    /// with the next epoch. The first iteration binds the loader to a replica, and starts its workers; a later one with another
+    /// replica does so again.
     fn begin(&self, py: Python<'_>, place: Place) -> PyResult<u64> {
         // Drops exceptions of other workers in a step that was cancelled.
         self.resolved.raised.clear();
         let (config, ranks) = self.resolved.bind(py, place)?;
         self.with_state(py, |state| {
+            let mut iteration = 0;
+            if let State::Bound(inner) = state
+                && inner.place != place
+            {
+                iteration = inner.iteration;
+                // Ends its workers before those of the other replica start.
+                *state = State::Unbound(Some(inner.resume_point()));
+            }
             if let State::Unbound(at) = state {
-                *state = State::Bound(Inner::new(&self.resolved, &config, &ranks, at.as_ref())?);
+                let mut inner = Inner::new(&self.resolved, &config, &ranks, place, at.as_ref())?;
+                inner.iteration = iteration;
+                *state = State::Bound(inner);
                 self.process.store(std::process::id(), Ordering::Release);
             }
             let State::Bound(inner) = state else { return Err(Error::Load(shardtool_load::Error::Stopped)) };
-            let at = inner.state();
+            let at = inner.resume_point();
             if at.p == 0 {
                 inner.start_epoch(at.epoch)?;
-            } else if !inner.fresh {
-                inner.start_epoch(at.epoch + 1)?;
             }
             inner.fresh = false;
             inner.iteration += 1;
             Ok(inner.iteration)
         })
-    }
-
-    /// Returns whether the loader is bound to a replica.
-    fn is_bound(&self) -> bool {
-        self.process.load(Ordering::Acquire) != 0
     }
 
     /// Returns the notices since the last call: whether each is about a bad sample, and its text.

@@ -54,6 +54,26 @@ def label_of(record):
     return record["label"]
 
 
+class _Inside(torch.utils.data.IterableDataset):
+    """A loader that is made where it is iterated: in each worker of a `DataLoader`."""
+
+    def __init__(self, split):
+        self.split = split
+
+    def __iter__(self):
+        with st.torch.Loader(self.split, 4, [st.RandomResizedCrop(8)], seed=1) as loader:
+            yield from (batch["id"] for batch in loader)
+
+
+def test_a_loader_in_workers_of_a_dataloader_is_refused(train):
+    alone = torch.utils.data.DataLoader(_Inside(train), batch_size=None)
+    assert sum(len(ids) for ids in alone) == len(train) // 4 * 4
+    for workers in (1, 2):
+        several = torch.utils.data.DataLoader(_Inside(train), batch_size=None, num_workers=workers)
+        with pytest.raises(RuntimeError, match="in place of the `DataLoader`"):
+            list(several)
+
+
 def test_pickled_loader_keeps_its_type_and_state(train):
     loader = Loader(train, 16, STEPS)
     next(iter(loader))

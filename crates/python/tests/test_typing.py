@@ -26,7 +26,7 @@ for batch in loader:
 for pair in st.Loader(split, batch_size=8, collate_fn=st.image_label):
     reveal_type(pair)
 st.Loader(split, 8, order="x")  # E: arg-type
-st.Loader(split, 8, wrokers=2)  # E: call-arg
+st.Loader(split, 8, wrokers=2)  # E: arg-type
 st.Loader(split, 8, dtype="int8")  # E: arg-type
 reveal_type(split[0])
 reveal_type(split[:3])
@@ -40,7 +40,7 @@ for batch in Loader(st.Dataset("x")["train"], 8, [st.ResizeTo(8)]):
 def f(batch: dict[str, object]) -> int: return 3
 for number in Loader(st.Dataset("x")["train"], 8, [st.ResizeTo(8)], collate_fn=f):
     reveal_type(number)
-Loader(st.Dataset("x")["train"], 8, wrokers=2)  # E: call-arg
+Loader(st.Dataset("x")["train"], 8, wrokers=2)  # E: arg-type
 '''
 
 

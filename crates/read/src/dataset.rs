@@ -262,6 +262,11 @@ impl Split {
         &self.entry().name
     }
 
+    /// Returns the folder of the dataset; in an object store, its URL.
+    pub fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
     /// Returns the manifest's entry: shards, counts, CRCs.
     pub fn entry(&self) -> &manifest::Split {
         &self.0.manifest.splits[self.0.number]

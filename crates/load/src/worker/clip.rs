@@ -51,7 +51,7 @@ impl Worker<'_> {
             return Ok(false);
         };
         for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
-            if !column.read_index(shard, at.row, cell).map_err(bad)? {
+            if !column.read_index(at.number, shard, at.row, cell).map_err(bad)? {
                 return Ok(false);
             }
         }

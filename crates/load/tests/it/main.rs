@@ -6,6 +6,7 @@ mod arrays;
 mod arrays_dataset;
 mod arrays_in_stores;
 mod buckets;
+mod classes;
 mod clips;
 mod clips_in_stores;
 #[path = "../dataset/mod.rs"]

@@ -22,8 +22,10 @@ __all__ = [
     "TaskWriter",
     "Writer",
     "apply_operations",
+    "class_names",
     "commit",
     "image_html",
+    "labels",
     "launch",
     "new_write_id",
     "pack",
@@ -157,6 +159,11 @@ class Split:
         """Class names, by class id; empty if classes have no names."""
 
     @property
+    def num_classes(self) -> int:
+        """Number of classes: of their names; without names, one more than the largest class id in the indexes. 0 without a
+        label."""
+
+    @property
     def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
         """Type of each feature, by name."""
 
@@ -258,9 +265,6 @@ class Loader:
     def begin(self, /, place: _Place) -> int:
         """Begins an iteration and returns its number."""
 
-    def is_bound(self, /) -> bool:
-        """Returns whether an iteration has begun."""
-
     def notices(self, /) -> list[tuple[bool, str]]:
         """Returns the notices since the last call: whether each is about a bad sample, and its text."""
 
@@ -308,6 +312,8 @@ def shapes_within(step: int, cells: int, ratio: int) -> list[tuple[int, int]]:
 def apply_operations(pixels: bytes, shape: tuple[int, ...], operations: str) -> bytes:
     """Applies a list of operations, as JSON, to an image of this shape."""
 
+def class_names(splits: Sequence[Split], classes: str | Sequence[str] | None, /) -> list[str]: ...
+def labels(splits: Sequence[Split], classes: str | Sequence[str] | None, /) -> np.ndarray: ...
 def launch(rank: int | None, world_size: int | None) -> tuple[int, int, int | None, str, list[str]]: ...
 @final
 class Writer:

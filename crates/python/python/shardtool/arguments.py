@@ -57,6 +57,12 @@ def as_replica(rank: int | None, world_size: int | None, world: int | None) -> t
     return whole("rank", rank, 0, 2**32 - 1), whole("world_size", world_size, 1, 2**32 - 1)
 
 
+def as_classes(classes: Any) -> str | list[str] | None:
+    if classes is None or isinstance(classes, str):
+        return classes
+    return as_names("classes", classes)
+
+
 def is_one_device(device: Any) -> bool:
     """Returns whether this is one device: text, or an object such as `torch.device`, whose text names it."""
     return isinstance(device, str) or not isinstance(device, Sequence)
@@ -123,5 +129,5 @@ def as_size(name: str, value: Any) -> Any:
 
 def as_names(name: str, values: Any) -> list[str]:
     if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(v, str) for v in values):
-        raise OptionTypeError(f"`{name}` is {values!r}: expected a list of feature names")
+        raise OptionTypeError(f"`{name}` is {values!r}: expected a list of names")
     return list(values)

@@ -8,7 +8,7 @@ import warnings
 from typing import NamedTuple
 
 from . import _shardtool
-from .errors import ShardtoolWarning
+from .errors import ShardtoolWarning, UsageError
 
 __all__ = ["Launch", "log", "resolve", "warn"]
 
@@ -44,6 +44,18 @@ def resolve(rank: int | None, world_size: int | None) -> Launch:
             found = Launch(*_shardtool.launch(distributed.get_rank(), distributed.get_world_size()))
             return found._replace(source="from torch.distributed")
     return Launch(*_shardtool.launch(rank, world_size))
+
+
+def refuse_worker() -> None:
+    """Raises `UsageError` in a worker process of a `DataLoader`: each of them would deliver every sample."""
+    data = getattr(getattr(sys.modules.get("torch"), "utils", None), "data", None)
+    worker = None if data is None else data.get_worker_info()
+    if worker is not None:
+        raise UsageError(
+            f"a loader was used in worker {worker.id} of the {worker.num_workers} of a `DataLoader`, each of which would deliver "
+            "every sample: use the loader in place of the `DataLoader` (it has threads of its own), or with `num_workers=0`; "
+            "`shardtool.torch.Records` has single records for a `DataLoader`"
+        )
 
 
 def warn(message: str) -> None:

@@ -7,9 +7,9 @@ import json
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn
 
-from . import _shardtool, launch
+from . import _shardtool, dataloader_words, launch
 from .arguments import Records, as_devices, as_replica, as_splits, is_one_device
 from .arrays import Arrays
 from .batches import Batch
@@ -80,8 +80,9 @@ class Stats(dict[str, Any]):
 class Loader(Generic[T, B]):
     """Delivers the samples of a dataset in batches, while threads build the next ones.
 
-    Each iteration is one epoch; the next iteration is the next epoch, also after a `break`. Rank, world size, workers and
-    memory are bound when the first iteration begins, so a loader may be constructed before the launcher sets them.
+    Each iteration is one epoch; the next iteration is the next epoch, also after a `break`. Workers and memory are bound when
+    the first iteration begins, rank and world size when each iteration begins, so a loader may be constructed, and even used,
+    before the launcher sets them.
 
     Parameters
     ----------
@@ -95,6 +96,11 @@ class Loader(Generic[T, B]):
         lists. `None` delivers images as stored.
     columns
         Features to deliver in addition to image and label.
+    classes
+        What labels mean where splits meet. Default: all splits must name the same classes in the same order. A list of names
+        maps the labels of each split by name, such as `classes=train.classes` for a validation set that was packed alone;
+        `"union"` does so with the names of the first split and those that others add; `"ids"` takes equal numbers as equal
+        classes. The labels of objects are mapped alike. `loader.classes` has the names.
     order
         `Shuffled()`, `Sequential()` or `Interleaved(run, window)`.
     source
@@ -244,6 +250,7 @@ class Loader(Generic[T, B]):
         transform: Sequence[Step] | Views | None = None,
         *,
         columns: Sequence[str] | None = None,
+        classes: Sequence[str] | Literal["union", "ids"] | None = None,
         order: Shuffled | Sequential | Interleaved = Shuffled(),
         source: Subset | Balanced | Weighted | Mixture | None = None,
         seed: int = 0,
@@ -287,9 +294,11 @@ class Loader(Generic[T, B]):
         starve_after: float = 10.0,
         collate_fn: Callable[[B], T] | None = None,
         world: int | None = None,
+        **unknown: NoReturn,
     ):
         arguments = locals()
-        self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
+        self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "__class__", "unknown")}
+        dataloader_words.refuse(unknown, self._arguments)
         self._splits = as_splits(data)
         self._rank, self._world_size = as_replica(rank, world_size, world)
         self._collate = collate_fn
@@ -303,18 +312,18 @@ class Loader(Generic[T, B]):
         given = {**self._arguments, "rank": self._rank, "world_size": self._world_size, "device": device}
         given["local_replicas"] = local_replicas
         options, self._output = native_options(SimpleNamespace(**given), self._splits)
+        self._classes: str | list[str] | None = options["classes"]
         self._native = _shardtool.Loader(self._splits, options)
         _open.add(self)
 
     def __iter__(self) -> Iterator[T]:
-        bound = self._native.is_bound()
-        found = self._launch() if bound else self._resolve()
-        try:
-            iteration = self._native.begin(found.place)
-        finally:
-            if self._bound is None and self._native.is_bound():
-                self._bound = found
-        if not bound:
+        launch.refuse_worker()
+        found = self._resolve()
+        iteration = self._native.begin(found.place)
+        before, self._bound = self._bound, found
+        if before is None:
+            self._compare_classes()
+        if before is None or before.place != found.place:
             launch.log.info("rank %d of %d, %s", found.rank, found.world_size, found.source)
             for message in found.ignored:
                 self._report(message)
@@ -329,6 +338,20 @@ class Loader(Generic[T, B]):
             # Between batches, so that none is lost if warnings are errors.
             self._report_notices()
         self._report_notices()
+
+    def _compare_classes(self) -> None:
+        """Warns of an open loader that gives the same classes other ids, such as that of the training set."""
+        names = self.classes
+        for other in list(_open):
+            theirs = other.classes if other._bound is not None and other is not self else []
+            moved = [name for name, their in zip(names, theirs) if name != their and name in theirs]
+            if moved:
+                self._report(
+                    f"class {moved[0]!r} has the id {names.index(moved[0])} in {self._splits[0].name} of {self._splits[0].path}, "
+                    f"but {theirs.index(moved[0])} in {other._splits[0].name} of {other._splits[0].path}, which another loader "
+                    "reads: give both loaders the same names with `classes`"
+                )
+                return
 
     def _launch(self) -> launch.Launch:
         """Returns the replica of this process: as bound, else as found now."""
@@ -377,6 +400,11 @@ class Loader(Generic[T, B]):
     def dataset(self) -> Any:
         """The split, or a sequence over all splits: `len(loader.dataset)` samples, each a record."""
         return self._splits[0] if len(self._splits) == 1 else Records(self._splits)
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes of `"label"`, by class id; empty if they have numbers only."""
+        return _shardtool.class_names(self._splits, self._classes)
 
     @property
     def batch_size(self) -> int:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _shardtool
-from .arguments import ORDERS, SOURCES, as_bits, as_devices, as_names, as_output, as_size
+from .arguments import ORDERS, SOURCES, as_bits, as_classes, as_devices, as_names, as_output, as_size
 from .arrays import native_arrays
 from .boxes import Objects
 from .buckets import AspectRatioBuckets, LengthBuckets
@@ -75,12 +75,13 @@ def _batching(given: SimpleNamespace, devices: list[str] | None, options: dict[s
 def _order(given: SimpleNamespace, splits: list[_shardtool.Split], options: dict[str, Any]) -> None:
     """Converts columns, order and source."""
     options["columns"] = None if given.columns is None else as_names("columns", given.columns)
+    options["classes"] = as_classes(given.classes)
     expected = "`Shuffled()`, `Sequential()` or `Interleaved(...)`"
     options["order"] = instance("order", given.order, ORDERS, expected)._native()
     options["source"] = None
     if given.source is not None:
         instance("source", given.source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
-        options["source"] = given.source._native(splits)
+        options["source"] = given.source._native(splits, options["classes"])
 
 
 def _limits(given: SimpleNamespace, options: dict[str, Any]) -> None:
@@ -134,7 +135,8 @@ def _features(
     if given.objects is not None:
         options["objects"] = instance("objects", given.objects, (Objects,), "`Objects(...)`")._native()
     mixing, has_objects = given.batch_transform, given.objects is not None
-    options["mixing"] = None if mixing is None else native_mixing(mixing, splits, has_objects)
+    classes = 0 if mixing is None else len(_shardtool.class_names(splits, options["classes"]))
+    options["mixing"] = None if mixing is None else native_mixing(mixing, classes, has_objects)
     if mixing is not None and transform is None:
         raise OptionError("`batch_transform` mixes decoded images: give the steps of a `transform` as well")
     for name in ("mask", "more_images", "clip", "objects"):

@@ -104,9 +104,10 @@ class Mosaic(BatchTransform):
 
 
 def native_mixing(
-    transforms: Any, splits: Sequence[_shardtool.Split], objects: bool
+    transforms: Any, classes: int, objects: bool
 ) -> tuple[list[tuple[str, list[float]]], int]:
-    """Returns names and parameters of the transforms, and the number of classes; 0 leaves labels as they are."""
+    """Returns names and parameters of the transforms, and the number of classes; 0 leaves labels as they are. `classes` is the
+    number of names that the splits have."""
     transforms = [transforms] if isinstance(transforms, BatchTransform) else list(transforms)
     if not transforms or not all(isinstance(transform, BatchTransform) for transform in transforms):
         expected = "a list of `MixUp(...)`, `CutMix(...)` and `Mosaic(...)`"
@@ -114,7 +115,7 @@ def native_mixing(
     given = {transform.num_classes for transform in transforms} - {None}
     if len(given) > 1:
         raise OptionError(f"`batch_transform` has different numbers of classes, {sorted(given)}: give one")
-    classes = given.pop() if given else 0 if objects else len(splits[0].classes)
+    classes = given.pop() if given else 0 if objects else classes
     if not classes and not objects:
         raise OptionError("`batch_transform`: the dataset names no classes; give `num_classes`")
     return [(transform._name, transform._parameters()) for transform in transforms], classes

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import _shardtool
 from ._shardtool import Split
-from .checks import whole
+from .checks import real, whole
 from .errors import OptionError, OptionTypeError
 
 __all__ = ["Balanced", "Interleaved", "Mixture", "Sequential", "Shuffled", "Subset", "Weighted"]
@@ -58,7 +61,7 @@ class Subset:
 
     ids: ArrayLike
 
-    def _native(self, splits: Sequence[Split]) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
         ids = np.asarray(self.ids)
         if ids.dtype == np.bool_:
             _expect(ids, splits, "mask")
@@ -72,12 +75,12 @@ class Balanced:
 
     labels: ArrayLike | None = None
 
-    def _native(self, splits: Sequence[Split]) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
         labels = self.labels
         if labels is None:
             if any(split.label is None for split in splits):
                 raise OptionError("`Balanced`: the dataset has no labels; give `labels`, one for each sample")
-            labels = np.concatenate([split.columns[str(split.label)] for split in splits])
+            labels = _shardtool.labels(splits, classes)
         _expect(np.asarray(labels), splits, "labels")
         return ("balanced", _numbers("labels", labels, "<i8"), None)
 
@@ -92,7 +95,7 @@ class Weighted:
     weights: ArrayLike
     draws: int | None = None
 
-    def _native(self, splits: Sequence[Split]) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
         weights = np.asarray(self.weights)
         _expect(weights, splits, "weights")
         if weights.dtype.kind == "f":
@@ -102,14 +105,41 @@ class Weighted:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Several splits, each with its share of the epoch (whole numbers in any unit); `draws` samples per epoch, by default
-    as many as the splits have."""
+    """Several splits, each with its share of the epoch: numbers in any unit, such as `[0.7, 0.3]` or `[7, 3]`, which are the
+    same. `draws` samples per epoch, by default as many as the splits have. A split of which an epoch takes fewer samples than
+    it has continues in the next epoch where this one ended; one of which it takes more is repeated.
 
-    shares: Sequence[int]
+    Raises
+    ------
+    OptionError
+        A share is negative or not finite, all are 0, or they have no common unit within 64 bits.
+    """
+
+    shares: Sequence[float]
     draws: int | None = None
 
-    def _native(self, splits: Sequence[Split]) -> _Native:
-        return ("mixture", _numbers("shares", self.shares, "<u8"), _draws(self.draws))
+    def __post_init__(self) -> None:
+        _whole_shares(self.shares)
+        _draws(self.draws)
+
+    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
+        if len(self.shares) != len(splits):
+            raise OptionError(f"`Mixture` has {len(self.shares)} shares for {len(splits)} splits: give one for each")
+        return ("mixture", _numbers("shares", _whole_shares(self.shares), "<u8"), _draws(self.draws))
+
+
+def _whole_shares(shares: Sequence[float]) -> list[int]:
+    """Returns whole numbers in the proportion of the shares as they are written: 0.1 is a tenth, not the nearest binary
+    fraction."""
+    numbers = [real("shares", share) for share in shares]
+    if not all(0 <= number < float("inf") for number in numbers) or not any(numbers):
+        raise OptionError(f"`shares` is {list(shares)}: expected numbers of at least 0, not all 0")
+    exact = [Fraction(share) if isinstance(share, int) else Fraction(repr(number)) for share, number in zip(shares, numbers)]
+    unit = lcm(*(share.denominator for share in exact))
+    whole_shares = [int(share * unit) for share in exact]
+    if sum(whole_shares) >= 2**63:
+        raise OptionError(f"`shares` is {list(shares)}: the numbers have no common unit within 64 bits; give fewer digits")
+    return whole_shares
 
 
 def _expect(values: np.ndarray, splits: Sequence[Split], name: str) -> None:

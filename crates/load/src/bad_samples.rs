@@ -80,7 +80,7 @@ pub enum SampleError {
     #[error("the record has no image")]
     NoImage,
     /// A label that its split has no name for, where labels are mapped by name.
-    #[error("label {label} is no class: its split names {classes} classes")]
+    #[error("label {label} has no name: its split names {classes} classes")]
     Class {
         /// The class id in the split.
         label: i64,

@@ -202,7 +202,7 @@ impl fmt::Display for ClassDifference {
                     let separator = if n == 0 { "" } else { ", and " };
                     match class {
                         Some(class) => write!(f, "{separator}is {class:?} in {split}")?,
-                        None => write!(f, "{separator}is no class in {split}")?,
+                        None => write!(f, "{separator}has no name in {split}")?,
                     }
                 }
                 f.write_str(

@@ -70,7 +70,7 @@ pub enum Error {
     },
     /// One split has a label and another has none, or another feature holds it.
     #[error(
-        "{} has {}, and {} has {}: load them by loaders of their own, or pack them with labels of one name",
+        "{} has {}, and {} has {}: load them with separate loaders, or pack them with labels of one name",
         first.0, label_feature(first.1.as_deref()), second.0, label_feature(second.1.as_deref())
     )]
     Labels {
@@ -100,7 +100,7 @@ pub enum Error {
         split: String,
     },
     /// A class is given twice.
-    #[error("class {class:?} stands twice in `classes`: each name once, in the order of their ids")]
+    #[error("class {class:?} occurs twice in `classes`: each name once, in the order of their ids")]
     ClassTwice {
         /// The class.
         class: String,

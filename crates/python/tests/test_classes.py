@@ -102,7 +102,7 @@ def test_other_classes_of_an_unrelated_dataset_are_no_finding(pets, make):
 def test_names_that_do_not_fit_are_refused(pets):
     for classes, message in (
         (["cat"], 'class "dog" of train of .*one is not among'),
-        (["cat", "dog", "cat"], 'class "cat" stands twice'),
+        (["cat", "dog", "cat"], 'class "cat" occurs twice'),
         ("same", 'expected "union", "ids"'),
         (3, "expected a list of names"),
         ([1, 2], "expected a list of names"),

@@ -53,7 +53,7 @@ def refuse_worker() -> None:
     if worker is not None:
         raise UsageError(
             f"a loader was used in worker {worker.id} of the {worker.num_workers} of a `DataLoader`, each of which would deliver "
-            "every sample: use the loader in place of the `DataLoader` (it has threads of its own), or with `num_workers=0`; "
+            "every sample: use the loader in place of the `DataLoader` (it starts threads itself), or with `num_workers=0`; "
             "`shardtool.torch.Records` has single records for a `DataLoader`"
         )
 

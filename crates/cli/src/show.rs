@@ -4,8 +4,10 @@ use crate::exit::Exit;
 use crate::open::SplitArguments;
 use crate::output::Output;
 use crate::text;
+use anyhow::Context;
 use serde_json::{Value, json};
 use shardtool_format::example::Feature;
+use shardtool_read::Split;
 use std::io::Write;
 
 /// Show one record: its position in the shard, and every feature
@@ -13,8 +15,11 @@ use std::io::Write;
 pub(crate) struct Arguments {
     #[command(flatten)]
     split: SplitArguments,
-    /// Number of the record, from 0
-    record: u64,
+    /// Number of the record, from 0, or its key; a number with leading zeros is a key
+    record: String,
+    /// RECORD is a key, also if it is a number
+    #[arg(long)]
+    key: bool,
     /// Print one JSON document; binary or long byte strings are given by their length
     #[arg(long)]
     json: bool,
@@ -25,7 +30,8 @@ const SHOWN: usize = 8;
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
-    let record = split.get(arguments.record)?;
+    let id = arguments.id(&split)?;
+    let record = split.get(id)?;
     let frame = record.shard().frame(record.row())?;
     let shard = record.shard().path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let key = record.key()?;
@@ -36,14 +42,14 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             Err(_) => serde_json::Map::new(),
         };
         let document = json!({
-            "split": split.name(), "id": arguments.record, "shard": shard, "row": record.row(), "offset": frame.start,
+            "split": split.name(), "id": id, "shard": shard, "row": record.row(), "offset": frame.start,
             "bytes": frame.end - frame.start, "key": String::from_utf8_lossy(&key), "features": features,
         });
         record.check_readable()?;
         out.json(&document)?;
         return Ok(Exit::Success);
     }
-    writeln!(out, "record {} of {}: {}", arguments.record, split.name(), text::printable(&key))?;
+    writeln!(out, "record {id} of {}: {}", split.name(), text::printable(&key))?;
     writeln!(
         out,
         "  in {shard}, record {}, byte {}, {} bytes, CRCs good",
@@ -64,6 +70,18 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     }
     record.check_readable()?;
     Ok(Exit::Success)
+}
+
+impl Arguments {
+    /// Returns the number of the record.
+    fn id(&self, split: &Split) -> anyhow::Result<u64> {
+        let number = self.record.parse::<u64>().ok().filter(|number| !self.key && number.to_string() == self.record);
+        if let Some(number) = number {
+            return Ok(number);
+        }
+        let found = split.find(self.record.as_bytes())?;
+        found.with_context(|| format!("no record of split `{}` has the key `{}`", split.name(), self.record))
+    }
 }
 
 fn values(feature: &Feature<'_>) -> Vec<Value> {

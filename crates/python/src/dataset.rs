@@ -205,11 +205,20 @@ impl Split {
             let records = ids.map(|id| self.record(py, id as u64)).collect::<PyResult<Vec<_>>>()?;
             return Ok(PyList::new(py, records)?.into_any());
         }
+        if let Ok(key) = index.extract::<String>() {
+            return Ok(self.record(py, self.find(py, &key)?)?.into_any());
+        }
         let Ok(index) = index.extract::<i64>() else {
-            let message = format!("a split has records by number, found {}", index.repr()?);
+            let message = format!("a split has records by number, slice or key, found {}", index.repr()?);
             return Err(error::option_type(py, &message));
         };
         Ok(self.record(py, self.id(py, index)?)?.into_any())
+    }
+
+    /// Returns the number of the first record with this key.
+    fn find(&self, py: Python<'_>, key: &str) -> PyResult<u64> {
+        let found = py.detach(|| self.split.find(key.as_bytes())).map_err(|e| error::read(py, e))?;
+        found.ok_or_else(|| error::no_key(py, &format!("no record of split `{}` has the key {key:?}", self.split.name())))
     }
 
     /// The split's name.

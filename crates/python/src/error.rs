@@ -46,6 +46,10 @@ pub(crate) fn column(py: Python<'_>, message: &str) -> PyErr {
 }
 
 /// Returns the error for a record number outside the split.
+pub(crate) fn no_key(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "RecordKeyError", message, &PyDict::new(py))
+}
+
 pub(crate) fn out_of_range(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "OutOfRangeError", message, &PyDict::new(py))
 }

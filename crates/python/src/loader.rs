@@ -50,6 +50,11 @@ impl Inner {
         self.replicas[self.replicas.len() - 1].state()
     }
 
+    /// Returns whether the replicas are those of a process with this rank and world size.
+    fn is_at(&self, place: Place) -> bool {
+        (self.place.0, self.place.1) == (place.0, place.1)
+    }
+
     /// Returns where the next iteration begins: in the next epoch, unless a state inside this one was loaded.
     fn resume_point(&self) -> ResumeState {
         match self.state() {
@@ -181,7 +186,7 @@ impl Loader {
         self.with_state(py, |state| {
             let mut iteration = 0;
             if let State::Bound(inner) = state
-                && inner.place != place
+                && !inner.is_at(place)
             {
                 iteration = inner.iteration;
                 // Ends its workers before those of the other replica start.
@@ -278,6 +283,7 @@ impl Loader {
 
     /// Returns the number of steps of the current epoch.
     fn len(&self, py: Python<'_>, place: Place) -> PyResult<usize> {
+        let (config, ranks) = self.resolved.bind(py, place)?;
         self.at(
             py,
             place,
@@ -285,7 +291,14 @@ impl Loader {
                 let epoch = at.map_or(0, |state| state.epoch);
                 Ok(checked.steps_left(epoch, 0) as usize)
             },
-            |inner| Ok(inner.replicas[0].len() as usize),
+            |inner| match inner.is_at(place) {
+                true => Ok(inner.replicas[0].len() as usize),
+                // Of the next epoch, which the replica of now begins.
+                false => {
+                    let checked = shardtool_load::Loader::check(&config, &ranks)?;
+                    Ok(checked.steps_left(inner.resume_point().epoch, 0) as usize)
+                }
+            },
         )
     }
 

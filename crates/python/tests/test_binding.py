@@ -29,7 +29,7 @@ def sequential(train, **options):
     return st.Loader(train, 8, STEPS, order=st.Sequential(), **options)
 
 
-def test_binds_rank_and_world_size_at_the_first_iteration(train, monkeypatch):
+def test_finds_rank_and_world_size_at_each_iteration(train, monkeypatch):
     loader = sequential(train)
     assert len(loader) == 14 and "rank 0 of 1, no launcher" in repr(loader)
     state = loader.state_dict()
@@ -38,11 +38,15 @@ def test_binds_rank_and_world_size_at_the_first_iteration(train, monkeypatch):
     assert len(loader) == 7 and "rank 1 of 2, from RANK and WORLD_SIZE" in repr(loader)
     assert loader.state_dict() == state
     assert first(loader) == list(range(8, 16))
-    # Now bound: later changes have no effect.
+    # A change counts from the next epoch on.
     monkeypatch.setenv("RANK", "0")
-    assert "rank 1 of 2" in repr(loader) and first(loader) == list(range(8, 16))
+    assert "rank 1 of 2" in repr(loader)
+    assert first(loader) == list(range(8)) and "rank 0 of 2" in repr(loader)
     # A pickled loader keeps the given arguments, and finds its rank again.
-    assert first(pickle.loads(pickle.dumps(loader))) == list(range(16, 24)), "rank 0 of 2, after the first step"
+    monkeypatch.setenv("RANK", "1")
+    assert first(pickle.loads(pickle.dumps(loader))) == list(range(24, 32)), "rank 1 of 2, after the first step"
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert len(loader) == 5
 
 
 def test_given_rank_overrides_a_broken_environment(train, monkeypatch):

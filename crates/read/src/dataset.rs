@@ -1,6 +1,7 @@
 //! Datasets and splits.
 
 use crate::bytes::{Access, FileBytes};
+use crate::foreign;
 use crate::frames::Frames;
 use crate::shard::{Opening, Shard};
 use crate::shard_cache::ShardCache;
@@ -359,6 +360,23 @@ impl Split {
         self.0.folder.join(&self.entry().shards[number].file)
     }
 
+    /// Returns the number of the first record with this key; `None` if no record has it. Searches the indexes; of bare files, the
+    /// records.
+    ///
+    /// # Errors
+    /// Those of [`Split::shard`] and [`Shard::key`].
+    pub fn find(&self, key: &[u8]) -> Result<Option<u64>> {
+        for (number, start) in self.starts().iter().take(self.entry().shards.len()).enumerate() {
+            let shard = self.shard(number)?;
+            for row in 0..shard.records() {
+                if *shard.key(row)? == *key {
+                    return Ok(Some(start + row));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Reads and checks record `id`.
     ///
     /// # Errors
@@ -447,11 +465,21 @@ fn bare_files(path: &Path) -> Result<Vec<PathBuf>> {
     if files.is_empty() { Err(not("no such file")) } else { Ok(files) }
 }
 
+/// Returns the error of a bare file whose first frame is wrong: that it has another format, if that is known.
+fn not_tfrecord(bytes: &FileBytes, path: &Path, error: Error) -> Error {
+    let head = bytes.with(0..bytes.len().min(foreign::HEAD as u64), |head| Ok::<_, ()>(foreign::kind(head)));
+    match head {
+        Ok(Ok(Some(problem))) => Error::NotADataset { path: path.to_owned(), problem },
+        _ => error,
+    }
+}
+
 /// Returns the length of a bare file and the offset of each of its frames.
 fn scan(path: &Path, access: Access) -> Result<(u64, Arc<[u64]>)> {
     let bytes = FileBytes::open(path, access)?;
     let mut offsets = vec![];
     for frame in Frames::new(&bytes, path) {
+        let frame = frame.map_err(|error| if offsets.is_empty() { not_tfrecord(&bytes, path, error) } else { error });
         offsets.push(frame?.start);
     }
     Ok((bytes.len(), offsets.into()))

@@ -19,6 +19,7 @@ mod bytes;
 mod counts;
 mod dataset;
 mod error;
+mod foreign;
 mod frames;
 mod mapping;
 mod partial_record;

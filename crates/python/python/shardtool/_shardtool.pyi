@@ -130,13 +130,16 @@ class Split:
 
     def __len__(self, /) -> int: ...
     @overload
-    def __getitem__(self, index: int, /) -> Record:
-        """Returns a record after checking its CRCs: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`),
+    def __getitem__(self, index: int | str, /) -> Record:
+        """Returns a record, given its number or its key, after checking its CRCs: `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`),
         `features` (all others by name: a value, or a list). Returns a list of records for a slice. Raises
-        `OutOfRangeError`, `DamageError`."""
+        `OutOfRangeError`, `RecordKeyError`, `DamageError`."""
 
     @overload
     def __getitem__(self, index: slice, /) -> list[Record]: ...
+    def find(self, /, key: str) -> int:
+        """Returns the number of the first record with this key; searches the indexes. Raises `RecordKeyError`."""
+
     def show(self, /, n: int = 12, *, start: int = 0, seed: int | None = None) -> Html:
         """Returns pictures of `n` records for a notebook: from record `start` on; with a seed, from position `start` on of what
         a loader with that seed delivers in its first epoch."""

@@ -20,6 +20,8 @@ __all__ = ["Html", "Record", "show", "stats_html"]
 #: Characters of a value that are shown, and of several values how many.
 _TEXT = 200
 _VALUES = 8
+#: Bytes of a byte string that a representation has.
+_BYTES = 16
 _FIGURE = "margin:0;font-size:11px;line-height:1.3;text-align:center"
 
 
@@ -45,6 +47,9 @@ class Record(dict[str, Any]):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"Record({_short(dict(self))})"
+
     def _repr_html_(self) -> str:
         values = {"key": self.get("key"), "label": self.get("label"), **(self.get("features") or {})}
         rows = "".join(
@@ -54,6 +59,22 @@ class Record(dict[str, Any]):
         )
         image = self.get("image")
         return f"{image_html(image) if image else ''}<table>{rows}</table>"
+
+
+def _short(value: Any) -> str:
+    """Returns a representation in which long texts and lists are cut."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{name!r}: {_short(part)}" for name, part in value.items()) + "}"
+        case bytes() if len(value) > _BYTES:
+            return f"<{len(value):,} bytes: {value[:_BYTES]!r}…>"
+        case str() if len(value) > _TEXT:
+            return f"<{len(value):,} characters: {value[:_TEXT]!r}…>"
+        case list() if len(value) > _VALUES:
+            return f"[{', '.join(map(_short, value[:_VALUES]))}, … {len(value):,} values]"
+        case list():
+            return f"[{', '.join(map(_short, value))}]"
+    return repr(value)
 
 
 def show(batch: Mapping[str, Any], n: int = 16) -> Html:

@@ -18,6 +18,7 @@ __all__ = [
     "OptionTypeError",
     "OutOfRangeError",
     "PackError",
+    "RecordKeyError",
     "ShardtoolError",
     "ShardtoolWarning",
     "SplitError",
@@ -62,6 +63,12 @@ class SplitError(ShardtoolError, KeyError):
 
 class ColumnError(ShardtoolError, KeyError):
     """The index has no such column."""
+
+    __str__ = Exception.__str__
+
+
+class RecordKeyError(ShardtoolError, KeyError):
+    """No record of the split has this key."""
 
     __str__ = Exception.__str__
 

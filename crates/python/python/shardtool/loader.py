@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import json
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -413,7 +414,7 @@ class Loader(Generic[T, B]):
 
     def __len__(self) -> int:
         """Returns the number of batches of a whole epoch, the same on every replica."""
-        return self._native.len(self._launch().place)
+        return self._native.len(self._resolve().place)
 
     @property
     def steps_done(self) -> int:
@@ -479,10 +480,20 @@ class Loader(Generic[T, B]):
     def __repr__(self) -> str:
         names = ", ".join(f"{split.name} of {split.path}" for split in self._splits)
         hidden = ("data", "source", "rank", "world_size", "world")
-        shown = {n: v for n, v in self._arguments.items() if n not in hidden and v is not None}
+        shown = {n: v for n, v in self._arguments.items() if n not in hidden and not _is_default(n, v)}
         options = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         place = self._launch()
         where = f"rank {place.rank} of {place.world_size}, {place.source}"
         for message in place.ignored:
             where += f"; {message}"
         return f"<{type(self).__module__}.{type(self).__name__} {names}: {options}; {where}>"
+
+
+#: Arguments of `Loader` with their defaults, which its representation leaves out.
+_DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Loader).parameters.items()}
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Returns whether an argument has its default. Arrays are compared with no default."""
+    default = _DEFAULTS[name]
+    return value is default or (type(value) is type(default) and bool(value == default))

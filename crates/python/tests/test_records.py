@@ -1,0 +1,95 @@
+"""Records are found by key, show themselves in a few lines, and files of other formats are named."""
+
+import gzip
+import io
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+import shardtool as st
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", "shardtool", *arguments], capture_output=True, text=True)
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    """Records whose keys are numbers, from the last to the first."""
+    with st.Writer(tmp_path / "numbered", "train", labels=False) as writer:
+        for number in reversed(range(20)):
+            writer.write({"key": f"{number:06}", "image": np.full((8, 8, 3), number, np.uint8), "text": "x" * 5000})
+    return st.Dataset(tmp_path / "numbered")["train"]
+
+
+def test_records_by_key(numbered):
+    for number in (0, 7, 19):
+        key = f"{number:06}"
+        assert numbered[key]["key"] == key and numbered[numbered.find(key)] == numbered[key]
+        assert numbered.find(key) == 19 - number
+    for missing in ("7", "", "000020"):
+        with pytest.raises(st.errors.RecordKeyError, match="no record of split `train` has the key"):
+            numbered[missing]
+    with pytest.raises(st.errors.OptionTypeError, match="number, slice or key"):
+        numbered[1.5]
+
+
+def test_the_command_shows_a_record_by_key(numbered):
+    dataset = str(numbered.path)
+    assert "record 12 of train: 000007" in command("show", dataset, "000007").stdout
+    assert "record 7 of train: 000012" in command("show", dataset, "7").stdout
+    missing = command("show", dataset, "--key", "7")
+    assert missing.returncode == 2 and "has the key `7`" in missing.stderr
+
+
+def test_representations_fit_a_terminal(numbered):
+    record = repr(numbered[0])
+    assert len(record) < 2000 and "'key': '000019'" in record and "bytes: b'" in record
+    loader = repr(st.Loader(numbered, 4, [st.RandomResizedCrop(8)], seed=5))
+    assert len(loader) < 300 and "seed=5" in loader and "prefetch" not in loader
+    assert "mean" in repr(st.Loader(numbered, 4, [st.RandomResizedCrop(8)], mean=np.zeros(3), std=np.ones(3)))
+
+
+def parquet(path):
+    path.write_bytes(b"PAR1" + bytes(60) + b"PAR1")
+
+
+def tar(path):
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(tarfile.TarInfo("a.jpg"), io.BytesIO(b""))
+
+
+def text(path):
+    path.write_text("file,label\na.jpg,cat\nb.jpg,dog\n")
+
+
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [
+        (parquet, "a Parquet file"),
+        (tar, "a tar archive"),
+        (text, "a text file"),
+        (lambda path: path.write_bytes(gzip.compress(bytes(100))), "compressed with gzip"),
+        (lambda path: np.save(path.open("wb"), np.zeros(3)), "a numpy array"),
+        (lambda path: path.write_bytes(b"\xff\xd8\xff\xe0" + bytes(100)), "an image"),
+    ],
+)
+def test_a_file_of_another_format_is_named(write, kind, tmp_path):
+    path = tmp_path / "file"
+    write(path)
+    with pytest.raises(st.errors.DatasetError, match=f"it is {kind}.*shardtool pack"):
+        st.Dataset(path)
+    ran = command("info", str(path))
+    assert ran.returncode == 2 and f"it is {kind}" in ran.stderr and "CRC" not in ran.stderr
+
+
+def test_a_damaged_file_stays_damaged(numbered):
+    path = numbered.shards[0].path
+    damaged = bytearray(path.read_bytes())
+    damaged[9] ^= 1
+    other = path.parent / "bare.tfrecord"
+    other.write_bytes(damaged)
+    with pytest.raises(st.errors.DamageError, match="byte 0"):
+        st.Dataset(other)

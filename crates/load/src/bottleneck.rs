@@ -6,7 +6,7 @@ use crate::units::Bytes;
 use std::time::Duration;
 
 /// The first stages of [`Stats::stages`] are the work of workers; this is their number.
-const WORK_STAGES: usize = 4;
+const WORK_STAGES: usize = 5;
 
 /// If the consumer waits for a smaller fraction of its time, the consumer itself limits the rate.
 const MIN_CONSUMER_WAIT: f64 = 0.05;

@@ -141,6 +141,7 @@ impl Engine {
             read: meters.sum(|worker| &worker.read),
             decode: meters.sum(|worker| &worker.decode),
             resize: meters.sum(|worker| &worker.resize),
+            function: meters.sum(|worker| &worker.function),
             buffer_wait: meters.buffer_wait.get(),
             consumer_wait: meters.consumer_wait.get(),
             consumer_busy: meters.consumer_busy.get(),

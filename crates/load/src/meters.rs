@@ -61,6 +61,7 @@ pub(crate) struct WorkerMeters {
     pub(crate) read: Meter,
     pub(crate) decode: Meter,
     pub(crate) resize: Meter,
+    pub(crate) function: Meter,
     /// Bytes of records read.
     pub(crate) bytes: AtomicU64,
 }

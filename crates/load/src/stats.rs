@@ -20,8 +20,10 @@ pub struct Stats {
     pub read: Stage,
     /// Decoding bytes to pixels.
     pub decode: Stage,
-    /// Crop, resize and flip into the batch, normalisation, and the user function.
+    /// The steps: crop, resize, flip and augmentation into the batch, and normalisation.
     pub resize: Stage,
+    /// The user function.
+    pub function: Stage,
     /// Workers without a batch to fill, because the consumer is slower than they are.
     pub buffer_wait: Stage,
     /// The consumer waiting for batches.
@@ -72,6 +74,8 @@ pub enum StageName {
     Decode,
     /// [`Stats::resize`].
     Resize,
+    /// [`Stats::function`].
+    Function,
     /// [`Stats::buffer_wait`].
     BufferWait,
     /// [`Stats::consumer_wait`].
@@ -88,6 +92,7 @@ impl StageName {
             StageName::Read => "read + CRC",
             StageName::Decode => "decode",
             StageName::Resize => "resize",
+            StageName::Function => "function",
             StageName::BufferWait => "wait for a slot",
             StageName::ConsumerWait => "caller waits",
             StageName::ConsumerBusy => "caller works",
@@ -98,6 +103,8 @@ impl StageName {
 impl fmt::Display for StageName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            StageName::Resize => "transform",
+            StageName::Function => "the user function",
             StageName::BufferWait => "wait for buffer",
             StageName::ConsumerWait => "consumer wait",
             StageName::ConsumerBusy => "consumer busy",
@@ -115,6 +122,7 @@ impl Stats {
             read: self.read.since(earlier.read),
             decode: self.decode.since(earlier.decode),
             resize: self.resize.since(earlier.resize),
+            function: self.function.since(earlier.function),
             buffer_wait: self.buffer_wait.since(earlier.buffer_wait),
             consumer_wait: self.consumer_wait.since(earlier.consumer_wait),
             consumer_busy: self.consumer_busy.since(earlier.consumer_busy),
@@ -132,12 +140,13 @@ impl Stats {
     }
 
     /// Returns the stages in the order in which a sample passes them, the work of workers first.
-    pub fn stages(&self) -> [(StageName, Stage); 7] {
+    pub fn stages(&self) -> [(StageName, Stage); 8] {
         [
             (StageName::DataWait, self.data_wait),
             (StageName::Read, self.read.since(Stage { count: 0, ..self.data_wait })),
             (StageName::Decode, self.decode),
             (StageName::Resize, self.resize),
+            (StageName::Function, self.function),
             (StageName::BufferWait, self.buffer_wait),
             (StageName::ConsumerWait, self.consumer_wait),
             (StageName::ConsumerBusy, self.consumer_busy),

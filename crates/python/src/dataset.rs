@@ -218,7 +218,9 @@ impl Split {
     /// Returns the number of the first record with this key.
     fn find(&self, py: Python<'_>, key: &str) -> PyResult<u64> {
         let found = py.detach(|| self.split.find(key.as_bytes())).map_err(|e| error::read(py, e))?;
-        found.ok_or_else(|| error::no_key(py, &format!("no record of split `{}` has the key {key:?}", self.split.name())))
+        found.ok_or_else(|| {
+            error::no_key(py, &format!("no record of split `{}` has the key {key:?}", self.split.name()))
+        })
     }
 
     /// The split's name.

@@ -93,3 +93,49 @@ def test_a_damaged_file_stays_damaged(numbered):
     other.write_bytes(damaged)
     with pytest.raises(st.errors.DamageError, match="byte 0"):
         st.Dataset(other)
+
+
+def test_the_users_function_has_a_stage(numbered):
+    def stages(steps):
+        with st.Loader(numbered, 4, steps) as loader:
+            list(loader)
+            return {stage["stage"]: stage["count"] for stage in loader.stats()["stages"]}
+
+    assert stages([st.RandomResizedCrop(8)])["function"] == 0
+    counts = stages([st.RandomResizedCrop(8), lambda image, seed: None])
+    assert counts["function"] == counts["resize"] >= 20
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda image: image, "must take an image and a seed"),
+        (dict(a=1).get, None),
+        (lambda image, seed, more: image, "must take an image and a seed"),
+        (lambda *values: None, None),
+    ],
+)
+def test_a_function_that_is_not_one_of_image_and_seed_is_refused(numbered, function, message):
+    steps = [st.RandomResizedCrop(8), function]
+    if message is None:
+        st.Loader(numbered, 4, steps)
+    else:
+        with pytest.raises(st.errors.OptionTypeError, match=message):
+            st.Loader(numbered, 4, steps)
+
+
+def test_names_of_torchvision_are_answered(numbered):
+    for name, answer in (("Normalize", "`mean` and `std`"), ("ToTensor", "shardtool.torch.Loader"), ("DataLoader", "shardtool.Loader")):
+        with pytest.raises(AttributeError, match=answer):
+            getattr(st, name)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'$"):
+        st.Nothing
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    for transform, answer in (
+        (v2.Normalize([0.5] * 3, [0.5] * 3), "`mean` and `std`"),
+        (v2.RandomHorizontalFlip(), "wrap it"),
+        (v2.ColorJitter(0.1), "`st.ColorJitter`"),
+        (v2.Compose([v2.ToImage()]), "a list of steps"),
+    ):
+        with pytest.raises(st.errors.OptionTypeError, match=answer):
+            st.Loader(numbered, 4, [st.RandomResizedCrop(8), transform])

@@ -12,7 +12,7 @@ use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
     TransformScratch,
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Memory that a worker reuses from one image to the next.
 #[derive(Default)]
@@ -143,10 +143,14 @@ impl Decoding<'_> {
         let write = |region: &DecodedRegion<'_>, transform: &mut TransformScratch| {
             let decoded = Instant::now();
             self.meters.decode.add(decoded - start, 1);
+            let mut function = Duration::ZERO;
             for (view, row) in views.iter().zip(rows) {
-                self.write_view(view, region, row, transform, pixels)?;
+                function += self.write_view(view, region, row, transform, pixels)?;
             }
-            self.meters.resize.add(decoded.elapsed(), 1);
+            self.meters.resize.add(decoded.elapsed().saturating_sub(function), 1);
+            if self.images.custom.is_some() {
+                self.meters.function.add(function, 1);
+            }
             Ok(())
         };
         match cached {
@@ -155,7 +159,7 @@ impl Decoding<'_> {
         }
     }
 
-    /// Writes one view of a decoded image into its row.
+    /// Writes one view of a decoded image into its row. Returns the time of the user function.
     fn write_view(
         &self,
         PlannedView { plan, draws }: &PlannedView,
@@ -163,7 +167,7 @@ impl Decoding<'_> {
         row: &mut [u8],
         scratch: &mut TransformScratch,
         pixels: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<Duration, Error> {
         let (width, height) = plan.output_size();
         let format = self.images.pixel_format;
         let image: &mut [u8] = match self.normalizer {
@@ -174,15 +178,18 @@ impl Decoding<'_> {
             }
         };
         plan.apply(region, image, scratch)?;
+        let mut function = Duration::ZERO;
         if let Some(custom) = &self.images.custom {
+            let start = Instant::now();
             // Every image of a record gets the same numbers. Steps are numbered from 0; the function follows the last of any
             // list.
             custom(PixelsMut::with_format(width, height, format, image)?, draws.clone().shared(usize::MAX));
+            function = start.elapsed();
         }
         if let Some(normalizer) = self.normalizer {
             normalizer.write(pixels, row);
         }
-        Ok(())
+        Ok(function)
     }
 }
 

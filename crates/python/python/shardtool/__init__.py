@@ -11,6 +11,8 @@
 `shardtool.torch` and `shardtool.jax` deliver tensors and arrays of those frameworks.
 """
 
+from typing import NoReturn
+
 from . import errors
 from .arrays import Array, Arrays
 from .batches import Batch, Ragged, image_label
@@ -27,6 +29,7 @@ from .mixing import CutMix, MixUp, Mosaic
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, PackedPart, pack, pack_part, write_plan
 from .sequence_packing import SequencePacking
+from .transforms.foreign import ELSEWHERE
 from .transforms import (
     AugMix,
     AutoAugment,
@@ -159,3 +162,9 @@ __all__ = [
 def _open_split(path: str, name: str, cache: str | None = None, cache_size: int | None = None) -> Split:
     """Opens a split by path and name; pickled splits call this."""
     return Dataset(path, cache, cache_size).split(name)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Answers a name of torchvision or PyTorch that the module has no counterpart of."""
+    instead = f"; in its place: {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

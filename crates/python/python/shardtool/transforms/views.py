@@ -12,6 +12,7 @@ import numpy as np
 
 from ..checks import whole
 from ..errors import OptionError, OptionTypeError
+from .foreign import check_function
 from .geometry import CenterCrop, CornerCrop
 from .step import Size, Transform
 
@@ -23,7 +24,7 @@ class Function:
     """A function of your own, as the last step. A callable that is not a `Transform` may be given instead.
 
     The loader's threads call it one at a time, because they need the GIL: a slow function bounds the rate, and `stats()`
-    counts its time as *resize*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a
+    counts its time as *function*. If it raises, the epoch ends: the exception is raised by the `for` loop, with a
     note that names the sample.
 
     Parameters
@@ -114,11 +115,24 @@ def _split_function(steps: Sequence[Step]) -> tuple[str, Callable[..., Any] | No
         function = last.function if isinstance(last, Function) else last
         if not callable(function):
             raise OptionTypeError(f"`transform`: {last!r} is neither a step nor a function")
+        check_function(function, _steps())
     named = []
     for step in steps:
         if not isinstance(step, Transform):
             if not callable(step) and not isinstance(step, Function):
                 raise OptionTypeError(f"`transform`: {step!r} is neither a step nor a function")
+            if callable(step):
+                check_function(step, _steps())
             raise OptionError(f"`transform`: {step!r} is followed by other steps: a function can only be the last one")
         named.append(step._json())
     return json.dumps(named), function
+
+
+def _steps() -> set[str]:
+    """Returns the names of all steps."""
+    found, open_classes = set(), [Transform]
+    while open_classes:
+        for kind in open_classes.pop().__subclasses__():
+            found.add(kind.__name__)
+            open_classes.append(kind)
+    return found

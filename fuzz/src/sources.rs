@@ -23,7 +23,7 @@ fn survey(kind: SourceKind, source: &str, files: &[(&str, &[u8])]) {
         let mut options = Options::new(folder.path().join(source), folder.path().join("set"));
         (options.from, options.jobs) = (Some(kind), NonZeroUsize::MIN);
         if let Ok(plan) = plan(&options) {
-            let images: u64 = plan.shards("train").map(|shard| shard.images).sum();
+            let images: u64 = plan.shards().map(|shard| shard.images).sum();
             assert_eq!(images, plan.images(), "every image has a shard");
         }
     });

@@ -3,6 +3,7 @@
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::pack::NamesArgument;
 use crate::progress::Images;
 use crate::text;
 use serde_json::json;
@@ -21,9 +22,13 @@ pub(crate) struct Arguments {
     /// Write indexes, manifest and links to the files into this folder: for files on read-only storage
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Split that all files belong to [default: the part of each name before -NNNNN, else train]
+    /// Name of the split: of the files that are named for it, or of all if none is named for a split [default: the split that
+    /// each name tells, else the part before -NNNNN, else train]
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
+    /// Whether names of files are those of splits
+    #[arg(long, value_enum, default_value_t = NamesArgument::Auto, value_name = "HOW")]
+    splits: NamesArgument,
     #[command(flatten)]
     conventions: ConventionsArguments,
     #[command(flatten)]
@@ -67,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let mut options = AdoptOptions::default();
     options.out = arguments.out.clone();
     options.split = arguments.split.clone();
+    options.split_names = arguments.splits.split_names();
     options.conventions = arguments.conventions.conventions();
     options.entry_points = arguments.entries.written();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);

@@ -158,7 +158,7 @@ fn generate(folder: &Path) -> Result<Dataset, Box<dyn Error>> {
             }
         }
         let mut options = shardtool_pack::Options::new(folder.join(split), &packed);
-        options.split = split.to_owned();
+        options.split = Some(split.to_owned());
         shardtool_pack::pack(&options, &())?;
     }
     Ok(Dataset::open(&packed)?)

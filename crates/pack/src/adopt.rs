@@ -10,8 +10,10 @@ use crate::index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 use crate::ordered::ordered;
 use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, Step, after};
+use crate::source::split_names::NamedSplit;
+use crate::source::splits::{Named, group};
 use crate::split::manifest_store;
-use crate::{Error, Problem};
+use crate::{Error, Problem, SplitNames};
 use shardtool_format as format;
 use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
@@ -31,8 +33,11 @@ const STORE_LOCK: &str = ".index.lock";
 pub struct AdoptOptions {
     /// Folder to fill with links to the files, indexes and the manifest. Default: the files' own folder.
     pub out: Option<PathBuf>,
-    /// The split of all files. Default: the part of each name before `-NNNNN`, otherwise `train`.
+    /// The split: of the files that are named for it, or of all if none is named for a split. Default: the split that each
+    /// name tells, else the part before `-NNNNN`, else `train`.
     pub split: Option<String>,
+    /// Whether names of files are those of splits. Default: refused where some are and others are not.
+    pub split_names: SplitNames,
     /// Which features hold the image and the label.
     pub conventions: Conventions,
     /// Number of threads; each reads one file.
@@ -51,6 +56,7 @@ impl Default for AdoptOptions {
         AdoptOptions {
             out: None,
             split: None,
+            split_names: SplitNames::default(),
             conventions: Conventions::default(),
             jobs: crate::options::default_jobs(),
             entry_points: true,
@@ -289,6 +295,7 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
     let Some(first) = files.first() else {
         return Err(Error::Option { option: "files", expected: "at least one TFRecord file" });
     };
+    let mut named = vec![];
     for file in files {
         let name = file.file_name().and_then(|name| name.to_str());
         let name = name.ok_or(Error::Option { option: "files", expected: "TFRecord files with names in UTF-8" })?;
@@ -296,9 +303,12 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
         if options.out.is_none() && parent(file) != parent(first) {
             return Err(Error::Shard(ShardError::Scattered { first: first.clone(), second: file.clone() }));
         }
-        let split = options.split.as_deref().unwrap_or_else(|| names::split_of(name));
-        names::check_split_name(split)?;
-        splits.entry(split.to_owned()).or_default().push(file.clone());
+        let says = if options.split_names == SplitNames::Ignored { Ok(None) } else { split_in(name) };
+        named.push(Named { name, says });
+    }
+    for (split, taken) in group(&parent(first), &named, options.split.as_deref())? {
+        names::check_split_name(&split)?;
+        splits.insert(split, taken.into_iter().map(|i| files[i].clone()).collect());
     }
     for files in splits.values_mut() {
         files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
@@ -307,6 +317,18 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
         }
     }
     Ok((options.out.clone().unwrap_or_else(|| parent(first)), splits))
+}
+
+/// Returns what the name of a shard says: the split that it is named for, else the part before its number.
+fn split_in(name: &str) -> Result<Option<String>, Vec<String>> {
+    let numbered = names::split_of(name);
+    let numbered = name.strip_prefix(numbered).is_some_and(|rest| rest.starts_with('-')).then(|| numbered.to_owned());
+    match (NamedSplit::of(name), numbered) {
+        (NamedSplit::One(split), _) => Ok(Some(split)),
+        (_, Some(split)) => Ok(Some(split)),
+        (NamedSplit::Several(splits), None) => Err(splits),
+        (NamedSplit::None, None) => Ok(None),
+    }
 }
 
 /// The index and class names of one file.

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Class names and their ids, from 0.
+#[derive(Clone)]
 pub(crate) struct ClassIds {
     names: Vec<String>,
     ids: HashMap<String, i64>,

@@ -83,13 +83,13 @@ pub use error::{
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use extract::{ExtractOptions, Extracted, Refused, extract};
 pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
-pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind};
-pub use pack::{Summary, pack};
+pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind, SplitNames};
+pub use pack::{Summary, pack, pack_splits};
 pub use parts::{
     Cleaned, CommitOptions, CommittedSplit, PackedPart, Part, SplitStatus, Unfinished, clean, commit_split, pack_part,
-    status, write_plan,
+    status, write_plan, write_plans,
 };
-pub use plan::{Plan, PlannedShard, plan};
+pub use plan::{Plan, PlannedShard, plan, plan_splits};
 pub use progress::{Progress, Step};
 pub use record::image::PixelArray;
 pub use record::optimize::Optimized;

@@ -25,8 +25,11 @@ pub struct Options {
     pub label_offset: i64,
     /// Folder of the dataset, or its URL in a store; created if it does not exist.
     pub destination: PathBuf,
-    /// Name of the split. Default `train`.
-    pub split: String,
+    /// Name of the split. If files or top folders of the source are named for splits, only those of this name are packed.
+    /// Default: each of these names its own split; if there are none, `train`.
+    pub split: Option<String>,
+    /// Whether names of files and folders are those of splits. Default: refused where both may be meant.
+    pub split_names: SplitNames,
     /// Size or number of shards. Default 256 MiB each.
     pub shards: Shards,
     /// Seed of the order in which images are packed, or `None` for the source's own order. Default 0.
@@ -66,6 +69,8 @@ pub struct Options {
     pub float_range: Option<FloatRange>,
     /// What to do with rejected inputs. Default: list them and continue.
     pub on_error: OnError,
+    /// Publishes a split although all of its inputs were rejected. Default: no.
+    pub allow_empty: bool,
     /// Replaces the split, or an interrupted pack of other inputs or options. The old split is removed before the new
     /// one is written, since both have the same file names.
     pub force: bool,
@@ -78,6 +83,22 @@ pub struct Options {
     pub ignore_times: bool,
     /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
     pub single_writer: bool,
+}
+
+/// The split of a source that names none.
+pub(crate) const DEFAULT_SPLIT: &str = "train";
+
+/// Whether names of files and folders are those of splits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum SplitNames {
+    /// If all of them are. Refused where some are and others are not.
+    #[default]
+    Auto,
+    /// Yes: a top folder that is named for no split is the split of its own name.
+    Names,
+    /// No: the source is one split, and top folders are classes.
+    Ignored,
 }
 
 /// Kinds of sources.
@@ -196,7 +217,8 @@ impl Default for Options {
             from: None,
             map: vec![],
             label_offset: 0,
-            split: "train".to_owned(),
+            split: None,
+            split_names: SplitNames::default(),
             shards: Shards::Size(256 << 20),
             seed: Some(0),
             jobs: default_jobs(),
@@ -215,6 +237,7 @@ impl Default for Options {
             limits: Limits::default(),
             float_range: None,
             on_error: OnError::Skip,
+            allow_empty: false,
             force: false,
             entry_points: true,
             sha256: false,
@@ -230,6 +253,11 @@ impl Options {
         Options { source: source.into(), destination: destination.into(), ..Options::default() }
     }
 
+    /// Returns the name of the split: of one pack, once it is decided.
+    pub(crate) fn split(&self) -> &str {
+        self.split.as_deref().unwrap_or(DEFAULT_SPLIT)
+    }
+
     /// Returns what is written about each shard.
     pub(crate) fn index(&self) -> IndexOptions {
         IndexOptions { entry_points: self.entry_points, sha256: self.sha256 }
@@ -240,7 +268,7 @@ impl Options {
     /// # Errors
     /// [`Error::Option`], [`Error::Name`].
     pub(crate) fn check(&self) -> Result<(), Error> {
-        names::check_split_name(&self.split)?;
+        names::check_split_name(self.split())?;
         let wrong = |option, expected| Err(Error::Option { option, expected });
         match (self.shards, self.resize, self.pixels) {
             (Shards::Size(0), ..) => wrong("shard size", "at least one byte"),

@@ -8,18 +8,21 @@ mod target;
 pub(crate) use target::{Remaining, Target, complete};
 
 use crate::commit::Directory;
+use crate::error::SourceError;
 use crate::place::{Place, StoreFolder};
-use crate::plan::{Work, stoppable_plan};
+use crate::plan::{self, Work, stoppable_plans};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
-use crate::shard_writer::Written;
+use crate::shard_writer;
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
 use crate::{Error, JpegLayout, OnError, Options, Plan, rejects};
 use shardtool_format::manifest::{Shard, Split};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The result of a pack.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,10 +30,16 @@ use std::path::{Path, PathBuf};
 pub struct Summary {
     /// The split, as the manifest names it.
     pub split: Split,
+    /// Number of samples in the source: those of the split, and the rejected ones.
+    pub samples: u64,
     /// Number of rejected inputs.
     pub rejected: u64,
     /// The list of rejected inputs, if there are any.
     pub rejected_file: Option<PathBuf>,
+    /// The folder, list or names of archives that became this split.
+    pub inputs: Vec<String>,
+    /// What of the source is no input of any split.
+    pub left_out: Vec<String>,
     /// Bytes of the sources' files, rejected ones included.
     pub source_bytes: u64,
     /// Whether records have images.
@@ -43,6 +52,16 @@ pub struct Summary {
     pub already_complete: bool,
     /// Statistics of transcoding JPEGs, if it was requested and shards were written. Excludes images of resumed shards.
     pub optimized: Option<Optimized>,
+}
+
+/// Packs a source into the splits that its files or top folders are named for, else into one. All of them are published at
+/// once, in byte order of their names, with class ids in common. After a run was killed or stopped, the next call with the same
+/// source and options continues it.
+///
+/// # Errors
+/// As [`pack()`], except for [`SourceError::SeveralSplits`].
+pub fn pack_splits(options: &Options, progress: &dyn Progress) -> Result<Vec<Summary>, Error> {
+    pack_some(options, progress, Ok)
 }
 
 /// Packs a source into a split of a dataset. After a run was killed or stopped, the next call with the same source and
@@ -69,49 +88,156 @@ pub struct Summary {
 /// Errors of options, source or destination, and [`Error::Io`]. No incomplete file is left under its final
 /// name; finished shards are kept for the next run.
 pub fn pack(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
+    let one = |plans| Ok(vec![plan::only(plans, options, Plan::split)?]);
+    plan::only(pack_some(options, progress, one)?, options, |summary| &summary.split.name)
+}
+
+/// Packs those of a source's splits that `choose` returns.
+fn pack_some(
+    options: &Options,
+    progress: &dyn Progress,
+    choose: impl Fn(Vec<Plan>) -> Result<Vec<Plan>, Error>,
+) -> Result<Vec<Summary>, Error> {
     let destination = shardtool_store::local_path(&options.destination);
-    match shardtool_store::is_url(&destination) {
-        true => pack_into::<StoreFolder>(options, progress),
-        false if destination == options.destination => pack_into::<Directory>(options, progress),
-        false => pack_into::<Directory>(&Options { destination, ..options.clone() }, progress),
+    let options = &Options { destination, ..options.clone() };
+    let plans = choose(stoppable_plans(options, progress)?)?;
+    match shardtool_store::is_url(&options.destination) {
+        true => pack_into::<StoreFolder>(options, plans, progress),
+        false => pack_into::<Directory>(options, plans, progress),
     }
 }
 
-fn pack_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<Summary, Error> {
-    let plan = stoppable_plan(options, progress)?;
-    if let Some(split) = complete::<P>(options, &plan)? {
-        return already_complete::<P>(options, &plan, split);
+/// A split whose shards are finished.
+struct PackedSplit<P: Place> {
+    target: Target<P>,
+    /// Whether the manifest names it already.
+    named: bool,
+    resumed: usize,
+    rejected: u64,
+    optimized: Optimized,
+}
+
+fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progress) -> Result<Vec<Summary>, Error> {
+    let splits: Vec<_> = plans.into_iter().map(|plan| (plan.options(options), plan)).collect();
+    let progress = &AllSplits::new(progress);
+    // Of each split, either the summary of a complete one, or what is to be published.
+    let mut packed = vec![];
+    for (options, plan) in &splits {
+        packed.push(match write_split::<P>(options, plan, progress)? {
+            Written::Complete(split) => (split.clone(), Some(already_complete::<P>(options, plan, split)?), None),
+            Written::Shards(split, shards) => (split, None, Some(shards)),
+        });
+    }
+    let unnamed = packed.iter().filter(|(.., shards)| shards.as_ref().is_some_and(|shards| !shards.named));
+    let unnamed: Vec<_> = unnamed.map(|(split, ..)| split.clone()).collect();
+    if let Some(target) = packed.iter().find_map(|(.., shards)| Some(&shards.as_ref()?.target))
+        && !unnamed.is_empty()
+    {
+        let manifest = manifest_store::of_schema(splits[0].1.schema());
+        manifest_store::add_splits(target.files().place(), &manifest, &unnamed)?;
+        after(progress, Step::Manifest)?;
+    }
+    let mut summaries = vec![];
+    for ((options, plan), (split, complete, shards)) in splits.iter().zip(packed) {
+        let Some(PackedSplit { target, resumed, rejected, optimized, .. }) = shards else {
+            summaries.extend(complete);
+            continue;
+        };
+        target.keep_plan(PlanFile::new(options, plan, Stage::Packing), &split, progress)?;
+        let rejected_file = target.files().path(&target.files().rejected());
+        summaries.push(Summary {
+            resumed_shards: resumed as u64,
+            already_complete: false,
+            optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
+            ..summary(plan, split, rejected, rejected_file)
+        });
+    }
+    Ok(summaries)
+}
+
+/// What [`write_split`] made or found.
+enum Written<P: Place> {
+    Complete(Split),
+    Shards(Split, PackedSplit<P>),
+}
+
+/// Writes the shards of a split, and its list of rejected inputs.
+///
+/// # Errors
+/// As [`pack_splits`]; [`SourceError::NothingAccepted`], which leaves nothing behind.
+fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Written<P>, Error> {
+    if let Some(split) = complete::<P>(options, plan)? {
+        return Ok(Written::Complete(split));
     }
     let target = Target::<P>::new(options)?;
-    let rejected_file = target.files().path(&target.files().rejected());
-    let (split, resumed, rejected, optimized) = match target.prepare(options, &plan, progress)? {
-        Remaining::Nothing(split) => return already_complete::<P>(options, &plan, split),
+    match target.prepare(options, plan, progress)? {
+        Remaining::Nothing(split) => Ok(Written::Complete(split)),
         Remaining::PlanFile(split) => {
-            let resumed = split.shards.len();
-            (split, resumed, rejects::count(target.files().place(), &target.files().rejected())?, Optimized::default())
+            let rejected = rejects::count(target.files().place(), &target.files().rejected())?;
+            let (resumed, optimized) = (split.shards.len(), Optimized::default());
+            Ok(Written::Shards(split, PackedSplit { target, named: true, resumed, rejected, optimized }))
         }
         Remaining::Shards => {
             let all: Vec<_> = (0..plan.shard_count()).collect();
-            let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, &all, progress)?;
-            let shards = shards.into_iter().map(|(_, shard)| shard).collect();
-            let split = Split { name: options.split.clone(), shards };
+            let (shard_writer::Written { shards, optimized }, resumed) =
+                write_shards(options, plan, &target, &all, progress)?;
+            let shards: Vec<_> = shards.into_iter().map(|(_, shard)| shard).collect();
+            let split = Split { name: options.split().to_owned(), shards };
             target.files().sync()?;
             let listed = rejects::to_json_lines(plan.rejected());
             let rejected = target.publish_rejected(&listed, plan.shard_count())?;
+            if split.records() == 0 && !options.allow_empty {
+                return Err(nothing_accepted(&options.source, &target, rejected)?);
+            }
             after(progress, Step::Rejected)?;
-            let manifest = manifest_store::of_schema(plan.schema());
-            manifest_store::add_splits(target.files().place(), &manifest, std::slice::from_ref(&split))?;
-            after(progress, Step::Manifest)?;
-            (split, resumed, rejected, optimized)
+            Ok(Written::Shards(split, PackedSplit { target, named: false, resumed, rejected, optimized }))
         }
-    };
-    target.keep_plan(PlanFile::new(options, &plan, Stage::Packing), &split, progress)?;
-    Ok(Summary {
-        resumed_shards: resumed as u64,
-        already_complete: false,
-        optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
-        ..summary(&plan, split, rejected, rejected_file)
-    })
+    }
+}
+
+/// Removes what was written of a split without records, and returns the error that says why none was accepted.
+pub(crate) fn nothing_accepted<P: Place>(source: &Path, target: &Target<P>, rejected: u64) -> Result<Error, Error> {
+    let list = target.files().place().read(&target.files().rejected())?.unwrap_or_default();
+    target.abandon()?;
+    let path = source.to_owned();
+    Ok(Error::Source(match rejects::first(&list) {
+        Some((input, reason)) => {
+            SourceError::NothingAccepted { path, split: target.files().split().to_owned(), rejected, input, reason }
+        }
+        None => SourceError::Empty { path, rejected: None },
+    }))
+}
+
+/// The progress of several splits as that of one run: the totals of all that have begun.
+struct AllSplits<'a> {
+    progress: &'a dyn Progress,
+    total: Mutex<(u64, u64)>,
+}
+
+impl<'a> AllSplits<'a> {
+    fn new(progress: &'a dyn Progress) -> Self {
+        AllSplits { progress, total: Mutex::default() }
+    }
+}
+
+impl Progress for AllSplits<'_> {
+    fn total(&self, images: u64, bytes: u64) {
+        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        *total = (total.0 + images, total.1 + bytes);
+        self.progress.total(total.0, total.1);
+    }
+
+    fn done(&self, images: u64, bytes: u64) {
+        self.progress.done(images, bytes);
+    }
+
+    fn after(&self, step: Step) -> ControlFlow<()> {
+        self.progress.after(step)
+    }
+
+    fn stopped(&self) -> bool {
+        self.progress.stopped()
+    }
 }
 
 /// Returns the summary of a split that was complete before.
@@ -119,7 +245,7 @@ fn pack_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<Sum
 /// # Errors
 /// [`Error::RejectedBefore`] under [`OnError::Fail`], [`Error::Io`].
 fn already_complete<P: Place>(options: &Options, plan: &Plan, split: Split) -> Result<Summary, Error> {
-    let name = files::rejected_file(&options.split);
+    let name = files::rejected_file(options.split());
     let path = options.destination.join(&name);
     let rejected = match P::open(&options.destination)? {
         Some(place) => rejects::count(&place, Path::new(&name))?,
@@ -135,6 +261,9 @@ fn already_complete<P: Place>(options: &Options, plan: &Plan, split: Split) -> R
 fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> Summary {
     Summary {
         split,
+        samples: plan.samples(),
+        inputs: plan.inputs().to_vec(),
+        left_out: plan.left_out().to_vec(),
         rejected,
         rejected_file: (rejected > 0).then_some(rejected_file),
         source_bytes: plan.source_bytes(),
@@ -154,7 +283,7 @@ pub(crate) fn write_shards<P: Place>(
     target: &Target<P>,
     numbers: &[usize],
     progress: &dyn Progress,
-) -> Result<(Written, usize), Error> {
+) -> Result<(shard_writer::Written, usize), Error> {
     let counts: Vec<_> = numbers.iter().map(|shard| (*shard, plan.sample_count(*shard))).collect();
     match numbers.len() == plan.shard_count() {
         // Rejected archives are among these bytes.
@@ -183,7 +312,7 @@ pub(crate) fn write_shards<P: Place>(
         }
     };
     shards.extend(written.shards);
-    Ok((Written { shards: shards.into_iter().collect(), optimized: written.optimized }, resumed))
+    Ok((shard_writer::Written { shards: shards.into_iter().collect(), optimized: written.optimized }, resumed))
 }
 
 /// Fails if a finished shard has rejected inputs, for `--on-error fail`.

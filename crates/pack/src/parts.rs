@@ -22,10 +22,12 @@ pub use status::{SplitStatus, Unfinished, status};
 use crate::commit::Directory;
 use crate::pack::{Remaining, Target, complete, write_shards};
 use crate::place::{Place, StoreFolder};
-use crate::plan::stoppable_plan;
+use crate::plan::{self, stoppable_plan, stoppable_plans};
 use crate::progress::Progress;
 use crate::record::optimize::Optimized;
 use crate::shard_writer::Written;
+use crate::source;
+use crate::split::files::unfinished_splits;
 use crate::{Error, JpegLayout, Options, Plan};
 use planned::Planned;
 use std::fmt;
@@ -73,6 +75,8 @@ impl fmt::Display for Part {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PackedPart {
+    /// Name of the split.
+    pub split: String,
     /// Number of the plan's shards.
     pub planned_shards: u64,
     /// Number of this part's shards.
@@ -106,12 +110,22 @@ pub fn pack_part(options: &Options, part: Part, progress: &dyn Progress) -> Resu
 }
 
 fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progress) -> Result<PackedPart, Error> {
-    let plan = match stored::read::<P>(options, part)? {
-        Some(plan) => plan,
-        None => stoppable_plan(options, progress)?,
+    let (options, plan) = match planned_before::<P>(options, part)? {
+        Some(planned) => planned,
+        None => {
+            let split = match &options.split {
+                Some(split) => split.clone(),
+                None => plan::only(source::names_of_splits(options)?, options, String::as_str)?,
+            };
+            let options = Options { split: Some(split), ..options.clone() };
+            let plan = stoppable_plan(&options, progress)?;
+            (options, plan)
+        }
     };
+    let options = &options;
     let numbers = part.shards(plan.shard_count());
     let mut packed = PackedPart {
+        split: options.split().to_owned(),
         planned_shards: plan.shard_count() as u64,
         shards: numbers.len() as u64,
         resumed_shards: numbers.len() as u64,
@@ -146,6 +160,20 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     Ok(packed)
 }
 
+/// Returns the plan of this source that another process has stored: of the given split, else of the only unfinished one.
+fn planned_before<P: Place>(options: &Options, part: Part) -> Result<Option<(Options, Plan)>, Error> {
+    let split = match &options.split {
+        Some(split) => Some(split.clone()),
+        None => {
+            let mut unfinished = unfinished_splits(&options.destination);
+            unfinished.pop().filter(|_| unfinished.is_empty())
+        }
+    };
+    let Some(split) = split else { return Ok(None) };
+    let options = Options { split: Some(split), ..options.clone() };
+    Ok(stored::read::<P>(&options, part)?.map(|plan| (options, plan)))
+}
+
 /// Writes the plan of a pack in parts, with the listing of the source, which the parts then need not list, and no shard.
 /// Returns the plan, and whether the split is complete already. With
 /// [`Options::force`], removes the old split.
@@ -153,14 +181,25 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
 /// # Errors
 /// As [`crate::pack()`].
 pub fn write_plan(options: &Options, progress: &dyn Progress) -> Result<(Plan, bool), Error> {
-    match shardtool_store::local_path(&options.destination) {
-        url if shardtool_store::is_url(&url) => write_plan_into::<StoreFolder>(options, progress),
-        destination => write_plan_into::<Directory>(&Options { destination, ..options.clone() }, progress),
-    }
+    plan::only(write_plans(options, progress)?, options, |(plan, _)| plan.split())
 }
 
-fn write_plan_into<P: Place>(options: &Options, progress: &dyn Progress) -> Result<(Plan, bool), Error> {
-    let plan = stoppable_plan(options, progress)?;
+/// As [`write_plan`], for each split of a source. Each split has parts and a commit of its own.
+///
+/// # Errors
+/// As [`crate::pack_splits()`].
+pub fn write_plans(options: &Options, progress: &dyn Progress) -> Result<Vec<(Plan, bool)>, Error> {
+    let destination = shardtool_store::local_path(&options.destination);
+    let options = &Options { destination, ..options.clone() };
+    let write = match shardtool_store::is_url(&options.destination) {
+        true => write_plan_into::<StoreFolder>,
+        false => write_plan_into::<Directory>,
+    };
+    let plans = stoppable_plans(options, progress)?.into_iter();
+    plans.map(|plan| write(&plan.options(options), plan, progress)).collect()
+}
+
+fn write_plan_into<P: Place>(options: &Options, plan: Plan, progress: &dyn Progress) -> Result<(Plan, bool), Error> {
     if complete::<P>(options, &plan)?.is_some() {
         return Ok((plan, true));
     }

@@ -1,19 +1,23 @@
 //! Assigns samples to shards, from the shuffled listing and the sizes of the inputs, before any image is opened. A
 //! rejected image therefore moves no other image, and an interrupted pack can be continued.
 
+use crate::error::SourceError;
 use crate::progress::Progress;
 use crate::sample::SampleSchema;
 use crate::source::archive::{Archives, SampleCount, SurveyedFile};
-use crate::source::{Listing, Source};
+use crate::source::{self, Listing, NamedSource, Source};
 use crate::{Error, OnError, Options, Rejection, Shards, sample};
 use shardtool_format::manifest::FeatureType;
 use shardtool_format::names;
 use shardtool_order::{Permutation, pack_permutation};
 use std::ops::Range;
 
-/// The plan of a pack.
+/// The plan of a pack of one split.
 pub struct Plan {
     pub(crate) work: Work,
+    pub(crate) split: String,
+    inputs: Vec<String>,
+    left_out: Vec<String>,
 }
 
 /// Which samples go to which shard.
@@ -62,11 +66,20 @@ pub struct PlannedShard {
     pub source_bytes: u64,
 }
 
-/// Lists the source and plans the shards. Writes nothing and opens no image.
+/// Lists the source and plans the shards of each of its splits, in byte order of their names. Writes nothing and opens no
+/// image.
 ///
 /// # Errors
 /// Those of options and sources; [`Error::Rejected`] under [`OnError::Fail`]. The destination is only checked by
 /// [`crate::pack()`].
+pub fn plan_splits(options: &Options) -> Result<Vec<Plan>, Error> {
+    stoppable_plans(options, &())
+}
+
+/// As [`plan_splits()`], of a source that is one split.
+///
+/// # Errors
+/// Those of [`plan_splits()`], and [`SourceError::SeveralSplits`].
 pub fn plan(options: &Options) -> Result<Plan, Error> {
     stoppable_plan(options, &())
 }
@@ -76,18 +89,45 @@ pub fn plan(options: &Options) -> Result<Plan, Error> {
 /// # Errors
 /// Those of [`plan()`], and [`Error::Stopped`].
 pub(crate) fn stoppable_plan(options: &Options, progress: &dyn Progress) -> Result<Plan, Error> {
-    options.check()?;
-    let source = Source::new(options, progress)?;
-    match source {
-        Source::Files(mut listing) => {
-            if options.on_error == OnError::Fail && !listing.rejected.is_empty() {
-                return Err(Error::Rejected(Box::new(listing.rejected.swap_remove(0))));
-            }
-            let order = order(options, listing.entries.len());
-            Ok(Plan { work: Work::Files(FilePlan::new(listing, order, options.shards)?) })
-        }
-        Source::Archives(archives) => Ok(Plan::of_archives(archives, options)),
+    only(stoppable_plans(options, progress)?, options, |plan| plan.split())
+}
+
+/// Returns the only one of several results, each of the split with this name.
+///
+/// # Errors
+/// [`SourceError::SeveralSplits`].
+pub(crate) fn only<T>(mut all: Vec<T>, options: &Options, split: impl Fn(&T) -> &str) -> Result<T, Error> {
+    match all.len() {
+        1 => Ok(all.swap_remove(0)),
+        _ => Err(Error::Source(SourceError::SeveralSplits {
+            path: options.source.clone(),
+            splits: all.iter().map(|one| split(one).to_owned()).collect(),
+        })),
     }
+}
+
+/// As [`plan_splits()`], but `progress` can stop it.
+///
+/// # Errors
+/// Those of [`plan_splits()`], and [`Error::Stopped`].
+pub(crate) fn stoppable_plans(options: &Options, progress: &dyn Progress) -> Result<Vec<Plan>, Error> {
+    options.check()?;
+    let splits = source::list_splits(options, progress)?;
+    let plan = |NamedSource { split, source, inputs, left_out }| {
+        names::check_split_name(&split)?;
+        let work = match source {
+            Source::Files(mut listing) => {
+                if options.on_error == OnError::Fail && !listing.rejected.is_empty() {
+                    return Err(Error::Rejected(Box::new(listing.rejected.swap_remove(0))));
+                }
+                let order = order(options, listing.entries.len());
+                Work::Files(FilePlan::new(listing, order, options.shards)?)
+            }
+            Source::Archives(archives) => Plan::of_archives(archives, options),
+        };
+        Ok(Plan { work, split, inputs, left_out })
+    };
+    splits.into_iter().map(plan).collect()
 }
 
 fn order(options: &Options, inputs: usize) -> Option<Permutation> {
@@ -193,9 +233,35 @@ impl Plan {
     }
 
     /// Plans the shards of surveyed archives.
-    pub(crate) fn of_archives(archives: Box<Archives>, options: &Options) -> Self {
+    pub(crate) fn of_archives(archives: Box<Archives>, options: &Options) -> Work {
         let order = order(options, archives.files.len());
-        Plan { work: Work::Archives(ArchivePlan::new(archives, order, options.shards)) }
+        Work::Archives(ArchivePlan::new(archives, order, options.shards))
+    }
+
+    /// Makes a plan of what another process listed for a split.
+    pub(crate) fn of_stored(work: Work, split: &str) -> Self {
+        Plan { work, split: split.to_owned(), inputs: vec![], left_out: vec![] }
+    }
+
+    /// Returns the options of this split.
+    pub(crate) fn options(&self, options: &Options) -> Options {
+        Options { split: Some(self.split.clone()), ..options.clone() }
+    }
+
+    /// Returns the name of the split.
+    pub fn split(&self) -> &str {
+        &self.split
+    }
+
+    /// Returns the folder, list or names of archives that become this split.
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    /// Returns texts about what of the source is no input of any split: files of other splits, names that systems write, empty
+    /// folders.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     pub(crate) fn schema(&self) -> &SampleSchema {
@@ -230,6 +296,11 @@ impl Plan {
             Work::Files(plan) => plan.totals.images,
             Work::Archives(plan) => plan.archives.files.iter().flat_map(|file| &file.shards).map(|s| s.images).sum(),
         }
+    }
+
+    /// Returns the number of samples in the source: the images to pack, and the rejected inputs.
+    pub fn samples(&self) -> u64 {
+        self.images() + self.rejected().len() as u64
     }
 
     /// Returns the bytes of the source's files.
@@ -267,11 +338,11 @@ impl Plan {
         }
     }
 
-    /// Returns the shards, for a split of this name.
-    pub fn shards(&self, split: &str) -> impl Iterator<Item = PlannedShard> {
+    /// Returns the shards.
+    pub fn shards(&self) -> impl Iterator<Item = PlannedShard> {
         (0..self.shard_count()).map(move |shard| {
             let SampleCount { images, bytes } = self.sample_count(shard);
-            PlannedShard { file: names::shard_file(split, shard), images, source_bytes: bytes }
+            PlannedShard { file: names::shard_file(&self.split, shard), images, source_bytes: bytes }
         })
     }
 }

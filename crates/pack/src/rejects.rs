@@ -17,6 +17,13 @@ pub(crate) fn to_json_lines(rejections: &[Rejection]) -> Vec<u8> {
     out
 }
 
+/// Returns input and reason of the first rejection in lines of JSON.
+pub(crate) fn first(json: &[u8]) -> Option<(String, String)> {
+    let value: serde_json::Value = serde_json::from_slice(json.split(|byte| *byte == b'\n').next()?).ok()?;
+    let text = |name| value.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
+    Some((text("input")?, text("reason")?))
+}
+
 /// Returns the number of rejections in lines of JSON.
 pub(crate) fn lines(json: &[u8]) -> u64 {
     json.iter().filter(|byte| **byte == b'\n').count() as u64

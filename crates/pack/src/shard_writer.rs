@@ -63,7 +63,7 @@ impl<P: Place> ShardWriter<P> {
         files: &SplitFiles<P>,
         number: usize,
     ) -> Result<Self, Error> {
-        Self::with_name(options, schema, files.place(), number, names::shard_file(&options.split, number))
+        Self::with_name(options, schema, files.place(), number, names::shard_file(options.split(), number))
     }
 
     /// Begins a shard with this file name.

@@ -7,10 +7,13 @@ mod coco;
 mod detect;
 mod folder;
 mod infer;
+mod layouts;
 mod list;
 mod listing;
 pub(crate) mod nested;
 pub(crate) mod objects;
+pub(crate) mod split_names;
+pub(crate) mod splits;
 
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
@@ -22,8 +25,9 @@ use detect::DetectedSource;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
+use splits::{DividedSource, SplitSource};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The inputs of a pack.
 pub(crate) enum Source {
@@ -33,46 +37,117 @@ pub(crate) enum Source {
     Archives(Box<Archives>),
 }
 
-impl Source {
-    /// Lists the source of `options`. Archives are read once, without their images.
-    ///
-    /// # Errors
-    /// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], those of lists and archives,
-    /// [`Error::Stopped`], and [`Error::Io`].
-    pub(crate) fn new(options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
-        let source = &*local_path(&options.source);
-        let classes = options.classes.as_deref().map(ClassIds::read).transpose()?;
-        let found = detect::detect(source, options.from)?;
-        if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
-            inside(&options.destination, source)?;
-        }
+/// A source, or the part of it that is one split.
+pub(crate) struct NamedSource {
+    pub(crate) split: String,
+    pub(crate) source: Source,
+    /// The folder of the split, or the names of its archives.
+    pub(crate) inputs: Vec<String>,
+    /// What is packed into no split.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Lists the source of `options`: each of its splits, with class ids in common. Archives are read once, without their images.
+///
+/// # Errors
+/// [`SourceError::NotFound`], [`SourceError::Empty`], [`SourceError::UnknownFormat`], [`SourceError::SplitNames`], those of
+/// lists and archives, [`Error::Stopped`], and [`Error::Io`].
+pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<Vec<NamedSource>, Error> {
+    let source = &*local_path(&options.source);
+    let given = options.classes.as_deref().map(ClassIds::read).transpose()?;
+    let DividedSource { splits, folders, left_out } = splits::divide(source, options)?;
+    if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
+        inside(&options.destination, source)?;
+    }
+    for split in &splits {
+        check_options(&split.found, options)?;
+    }
+    let mut archives = vec![];
+    let mut named = vec![];
+    // Class ids are those of all folders, also of those that are not packed now.
+    let classes = match &given {
+        None if folders.len() > 1 => Some(classes_of(&folders, &splits)?),
+        _ => given.clone(),
+    };
+    for SplitSource { split, path, found } in splits {
         let listing = match found {
-            _ if !options.frames.is_empty() && !matches!(found, DetectedSource::List) => {
-                return Err(Error::Option { option: "column", expected: "a list as the source of a column of frames" });
-            }
             DetectedSource::Archives(files) => {
-                return Archives::new(files, classes, options, progress).map(|all| Source::Archives(Box::new(all)));
+                archives.push((split, files));
+                continue;
             }
-            _ if !options.map.is_empty() => {
-                return Err(Error::Option { option: "map", expected: "a source whose samples have named fields" });
-            }
-            _ if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
-                return Err(Error::Option { option: "images", expected: "a COCO annotation file as the source" });
-            }
-            _ if !options.arrays.is_empty() && !matches!(found, DetectedSource::List) => {
-                return Err(Error::Option { option: "array", expected: "a list (CSV or JSON Lines) as the source" });
-            }
-            DetectedSource::Coco => coco::list(source, options)?,
-            DetectedSource::Clips => clips::list(source, classes, options)?,
-            DetectedSource::Folder => folder::list(source, classes, options)?,
-            DetectedSource::List => list::list(source, classes, options)?,
+            DetectedSource::Coco => coco::list(&path, options)?,
+            DetectedSource::Clips => clips::list(&path, classes.clone(), options)?,
+            DetectedSource::Folder => folder::list(&path, classes.clone(), options)?,
+            DetectedSource::List => list::list(&path, classes.clone(), options)?,
         };
         if listing.entries.is_empty() {
             let rejected = listing.rejected.into_iter().next().map(Box::new);
-            return Err(Error::Source(SourceError::Empty { path: source.to_owned(), rejected }));
+            return Err(Error::Source(SourceError::Empty { path, rejected }));
         }
-        Ok(Source::Files(listing))
+        let left_out = [&left_out[..], &listing.left_out].concat();
+        let inputs = vec![path.to_string_lossy().into_owned()];
+        named.push(NamedSource { split, source: Source::Files(listing), inputs, left_out });
     }
+    if !archives.is_empty() && !named.is_empty() {
+        return Err(differing(source, "some of the splits are archives, and others are not"));
+    }
+    for (split, archives) in Archives::of_splits(archives, given, options, progress)? {
+        let inputs = archives.files.iter().map(|file| file.file.name.clone()).collect();
+        let source = Source::Archives(Box::new(archives));
+        named.push(NamedSource { split, source, inputs, left_out: left_out.clone() });
+    }
+    let labelled = |named: &NamedSource| match &named.source {
+        Source::Files(listing) => listing.schema.labelled,
+        Source::Archives(archives) => archives.schema.labelled,
+    };
+    if named.windows(2).any(|pair| labelled(&pair[0]) != labelled(&pair[1])) {
+        return Err(differing(source, "some of the splits have class folders, and others have none"));
+    }
+    Ok(named)
+}
+
+/// Returns the names of the splits of the source, without listing it.
+///
+/// # Errors
+/// As [`list_splits`].
+pub(crate) fn names_of_splits(options: &Options) -> Result<Vec<String>, Error> {
+    let divided = splits::divide(&local_path(&options.source), options)?;
+    Ok(divided.splits.into_iter().map(|split| split.split).collect())
+}
+
+fn differing(source: &Path, problem: &str) -> Error {
+    Error::Source(SourceError::Splits { path: source.to_owned(), problem: problem.to_owned() })
+}
+
+/// Refuses options that the kind of the source does not have.
+fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error> {
+    let wrong = |option, expected| Err(Error::Option { option, expected });
+    let archives = matches!(found, DetectedSource::Archives(_));
+    let list = matches!(found, DetectedSource::List);
+    match found {
+        _ if !options.frames.is_empty() && !list => wrong("column", "a list as the source of a column of frames"),
+        _ if archives => Ok(()),
+        _ if !options.map.is_empty() => wrong("map", "a source whose samples have named fields"),
+        found if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
+            wrong("images", "a COCO annotation file as the source")
+        }
+        _ if !options.arrays.is_empty() && !list => wrong("array", "a list (CSV or JSON Lines) as the source"),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the ids of the classes of several folders of class folders; of clips, those of folders of clips.
+fn classes_of(folders: &[PathBuf], splits: &[SplitSource]) -> Result<ClassIds, Error> {
+    let clips = splits.iter().any(|split| matches!(split.found, DetectedSource::Clips));
+    let mut names = vec![];
+    for folder in folders {
+        for name in detect::subfolders(folder)? {
+            if !clips || detect::content(&folder.join(&name))?.folders {
+                names.push(name);
+            }
+        }
+    }
+    Ok(ClassIds::sorted(names))
 }
 
 /// Returns what a path or URL names; `None` if there is nothing of that name.

@@ -112,7 +112,7 @@ impl Writer {
         let (commits, part) = (options.part.is_none(), options.part.unwrap_or((0, 1)));
         let (options, schema) = options.check()?;
         let plan = PlanFile::of_writer(&options, &schema, part);
-        if let Some(split) = SplitFiles::<Directory>::open(&options.destination, &options.split)?
+        if let Some(split) = SplitFiles::<Directory>::open(&options.destination, options.split())?
             && !options.force
             && let Some(there) = complete::complete(&split, &plan)?
         {
@@ -126,10 +126,10 @@ impl Writer {
         let directory = Directory::create(&options.destination)?;
         let dataset = Lock::share_dataset(&directory)?;
         let new = manifest_store::of_schema(&schema);
-        let split = SplitFiles::new(directory, &options.split);
+        let split = SplitFiles::new(directory, options.split());
         // A killed commit may have added the split to the manifest.
         let replaces = options.force || commit_parts::is_committing(&split)?;
-        manifest_store::joined(split.directory(), &new, &options.split, replaces)?;
+        manifest_store::joined(split.directory(), &new, options.split(), replaces)?;
         let number = part.0;
         let Opened { part, shards, finished, lock } = Part::open(&split, part, &plan, options.force, commits)?;
         let mut before = Keys::default();
@@ -208,7 +208,7 @@ impl Writer {
         if !self.commits {
             return Ok(None);
         }
-        let (destination, split) = (&self.options.destination, &self.options.split);
+        let (destination, split) = (&self.options.destination, self.options.split());
         let committed = commit(destination, split, self.options.force, progress)?;
         let resumed_shards = if committed.already_complete { 0 } else { resumed };
         Ok(Some(Committed { resumed_shards, ..committed }))

@@ -73,7 +73,7 @@ mod _shardtool {
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]
-    use crate::pack::{pack, pack_part, write_plan};
+    use crate::pack::{pack, pack_part, write_plans};
     #[pymodule_export]
     use crate::task::{TaskWrite, TaskWriter, new_write_id};
     #[pymodule_export]

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind, Step, Summary,
+    BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step,
+    Summary,
 };
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -23,7 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct PackOptions {
     source: PathBuf,
     destination: PathBuf,
-    split: String,
+    split: Option<String>,
+    splits: String,
     shard_size: Option<Size>,
     shards: Option<u64>,
     seed: Option<u64>,
@@ -45,6 +47,7 @@ pub(crate) struct PackOptions {
     float_range: Option<(f64, f64)>,
     quality: u8,
     on_error: String,
+    allow_empty: bool,
     force: bool,
     jpeg_entries: bool,
     sha256: bool,
@@ -71,6 +74,8 @@ impl PackOptions {
     fn options(self, py: Python<'_>) -> PyResult<Options> {
         let mut options = Options::new(self.source, self.destination);
         options.split = self.split;
+        let names = [("auto", SplitNames::Auto), ("names", SplitNames::Names), ("none", SplitNames::Ignored)];
+        options.split_names = one_of(py, "splits", &self.splits, &names)?;
         options.shards = match (self.shards, self.shard_size) {
             (Some(count), None) => Shards::Count(count),
             (None, Some(size)) => Shards::Size(size.bytes(py, "shard_size")?),
@@ -107,6 +112,7 @@ impl PackOptions {
         options.float_range = float_range(py, self.float_range)?;
         options.quality = self.quality;
         options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
+        options.allow_empty = self.allow_empty;
         options.force = self.force;
         options.entry_points = self.jpeg_entries;
         options.sha256 = self.sha256;
@@ -186,20 +192,28 @@ pub(crate) fn pack_part<'py>(
     Ok(dict)
 }
 
-/// Writes the plan of a pack in parts. Returns the numbers of its images and shards, and whether the split is complete.
+/// Writes the plans of a pack in parts. Returns of each split its name, the numbers of its images and shards, and whether it is
+/// complete.
 #[pyfunction]
-pub(crate) fn write_plan(py: Python<'_>, options: PackOptions) -> PyResult<(u64, usize, bool)> {
-    let split = options.split.clone();
-    let (plan, complete) = watched(py, options, |options, watch| shardtool_pack::write_plan(options, watch))?;
-    Ok((plan.images(), plan.shards(&split).count(), complete))
+pub(crate) fn write_plans(py: Python<'_>, options: PackOptions) -> PyResult<Vec<(String, u64, usize, bool)>> {
+    let plans = watched(py, options, |options, watch| shardtool_pack::write_plans(options, watch))?;
+    let one = |(plan, complete): (shardtool_pack::Plan, bool)| {
+        (plan.split().to_owned(), plan.images(), plan.shards().count(), complete)
+    };
+    Ok(plans.into_iter().map(one).collect())
 }
 
-/// Packs images into a split of a dataset, and returns a summary as a dict.
+/// Packs images into the splits of a dataset, and returns a summary of each as a dict.
 #[pyfunction]
-pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound<'py, PyDict>> {
-    let summary: Summary = watched(py, options, |options, watch| shardtool_pack::pack(options, watch))?;
+pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let summaries = watched(py, options, |options, watch| shardtool_pack::pack_splits(options, watch))?;
+    summaries.into_iter().map(|summary| summary_to_dict(py, summary)).collect()
+}
+
+fn summary_to_dict(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("split", &summary.split.name)?;
+    dict.set_item("samples", summary.samples)?;
     dict.set_item("images", summary.split.records())?;
     dict.set_item("shards", summary.split.shards.len())?;
     dict.set_item("bytes", summary.split.bytes())?;
@@ -208,6 +222,7 @@ pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Bound
     dict.set_item("rejected", summary.rejected)?;
     // As text: `pathlib` removes a slash of a URL.
     dict.set_item("rejected_file", summary.rejected_file.map(PathBuf::into_os_string))?;
+    dict.set_item("left_out", summary.left_out)?;
     dict.set_item("resumed_shards", summary.resumed_shards)?;
     dict.set_item("already_complete", summary.already_complete)?;
     Ok(dict)

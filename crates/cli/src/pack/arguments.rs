@@ -6,7 +6,7 @@ use shardtool_decode::FloatRange;
 use shardtool_format::array::Codec;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    ArrayColumn, BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Resize, Shards, SourceKind,
+    ArrayColumn, BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Resize, Shards, SourceKind, SplitNames,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -25,9 +25,13 @@ pub(crate) struct Arguments {
     pub(super) source: PathBuf,
     /// Folder or URL of the dataset; an existing dataset gets another split
     pub(super) destination: PathBuf,
-    /// Name of the split
-    #[arg(long, default_value = "train")]
-    pub(super) split: String,
+    /// Name of the split; of a source whose files or top folders are named for splits, only those of this name [default: each
+    /// name is a split, else train]
+    #[arg(long, value_name = "NAME")]
+    pub(super) split: Option<String>,
+    /// Whether names of files and top folders are those of splits
+    #[arg(long, value_enum, default_value_t = NamesArgument::Auto, value_name = "HOW")]
+    splits: NamesArgument,
     /// Kind of SOURCE [default: detected from its content]
     #[arg(long, value_enum, value_name = "KIND")]
     from: Option<From>,
@@ -99,6 +103,9 @@ pub(crate) struct Arguments {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Publish a split although all of its inputs were rejected
+    #[arg(long)]
+    allow_empty: bool,
     /// Replace the split, or an interrupted pack of other inputs; the old split is removed before the new one is written
     #[arg(long)]
     force: bool,
@@ -130,6 +137,27 @@ enum OnBadInput {
     Skip,
     /// Stop at the first such input, exit with status 1
     Fail,
+}
+
+/// Whether names of files and folders are those of splits.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum NamesArgument {
+    /// If all of them are; refused where some are and others are not
+    Auto,
+    /// Yes: a top folder that is named for no split is the split of its own name
+    Names,
+    /// No: one split, and top folders are classes
+    None,
+}
+
+impl NamesArgument {
+    pub(crate) fn split_names(self) -> SplitNames {
+        match self {
+            NamesArgument::Auto => SplitNames::Auto,
+            NamesArgument::Names => SplitNames::Names,
+            NamesArgument::None => SplitNames::Ignored,
+        }
+    }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -238,6 +266,7 @@ impl Arguments {
     pub(super) fn options(&self) -> Options {
         let mut options = Options::new(&self.source, &self.destination);
         options.split = self.split.clone();
+        options.split_names = self.splits.split_names();
         options.from = self.from.map(|from| match from {
             From::Folder => SourceKind::Folder,
             From::Clips => SourceKind::Clips,
@@ -276,6 +305,7 @@ impl Arguments {
             Layout::Optimize => JpegLayout::Optimize,
         };
         options.jobs = self.jobs.unwrap_or(options.jobs);
+        options.allow_empty = self.allow_empty;
         options.force = self.force;
         options.ignore_times = self.ignore_times;
         options.single_writer = self.single_writer;

@@ -3,7 +3,7 @@
 mod arguments;
 mod report;
 
-pub(crate) use arguments::Arguments;
+pub(crate) use arguments::{Arguments, NamesArgument};
 
 use crate::exit::{self, Exit};
 use crate::output::Output;
@@ -13,14 +13,14 @@ use shardtool_pack as pack;
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let options = arguments.options();
     if arguments.dry_run {
-        return match pack::plan(&options) {
-            Ok(plan) => report::print_plan(arguments, &plan, out),
+        return match pack::plan_splits(&options) {
+            Ok(plans) => report::print_plans(arguments, &plans, out),
             Err(error) => failed(error),
         };
     }
     if arguments.plan_only {
-        return match pack::write_plan(&options, &()) {
-            Ok((plan, complete)) => report::print_written_plan(arguments, &plan, complete, out),
+        return match pack::write_plans(&options, &()) {
+            Ok(plans) => report::print_written_plans(arguments, &plans, out),
             Err(error) => failed(error),
         };
     }
@@ -33,12 +33,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             Err(error) => failed(error),
         };
     }
-    let packed = pack::pack(&options, &progress);
+    let packed = pack::pack_splits(&options, &progress);
     progress.finish();
     match packed {
-        Ok(summary) => {
-            report::print_summary(arguments, &summary, progress.seconds(), out)?;
-            Ok(if summary.rejected > 0 { Exit::Finding } else { Exit::Success })
+        Ok(summaries) => {
+            report::print_summaries(arguments, &summaries, progress.seconds(), out)?;
+            Ok(if summaries.iter().any(|split| split.rejected > 0) { Exit::Finding } else { Exit::Success })
         }
         Err(error) => failed(error),
     }

@@ -4,64 +4,115 @@ use super::Arguments;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::text;
-use serde_json::json;
+use serde_json::{Value, json};
 use shardtool_format::Chain;
-use shardtool_pack::{Optimized, PackedPart, Part, Plan, PlannedShard, Summary};
+use shardtool_format::manifest::FeatureType;
+use shardtool_pack::{Optimized, PackedPart, Part, Plan, PlannedShard, Rejection, Summary};
 use std::io::Write;
 
-/// Prints what `--dry-run` found, and returns whether there are rejected inputs.
-pub(super) fn print_plan(arguments: &Arguments, plan: &Plan, out: &mut Output) -> anyhow::Result<Exit> {
-    let features: Vec<_> = plan.features().iter().map(|f| (f.name.clone(), f.dtype.name())).collect();
-    let rejected: Vec<_> = plan.rejected().iter().map(|r| (r.input.clone(), Chain(&r.reason).to_string())).collect();
-    if arguments.json {
-        let shard = |s: PlannedShard| json!({"file": s.file, "images": s.images, "source_bytes": s.source_bytes});
-        let shards: Vec<_> = plan.shards(&arguments.split).map(shard).collect();
-        let feature = |(name, kind): &(String, &str)| json!({"name": name, "type": kind});
-        let reject = |(input, reason): &(String, String)| json!({"input": input, "reason": reason});
-        let document = json!({
-            "split": arguments.split, "images": plan.images(), "source_bytes": plan.source_bytes(),
-            "classes": plan.classes(), "features": features.iter().map(feature).collect::<Vec<_>>(), "shards": shards,
-            "rejected": rejected.iter().map(reject).collect::<Vec<_>>(),
-        });
-        out.json(&document)?;
-    } else {
-        let (images, bytes) = (text::plural(plan.images(), "image"), text::bytes(plan.source_bytes()));
-        let classes = text::plural_irregular(plan.classes().len() as u64, "class", "classes");
-        writeln!(out, "would pack {images} of {classes}, {bytes}, as split {}:", arguments.split)?;
-        for shard in plan.shards(&arguments.split) {
-            let bytes = text::bytes(shard.source_bytes);
-            writeln!(out, "  {:<28} {:>12}  {bytes:>9}", shard.file, text::plural(shard.images, "image"))?;
-        }
-        for (input, reason) in &rejected {
-            writeln!(out, "  rejected: {}: {reason}", text::printable(input.as_bytes()))?;
-        }
-        writeln!(out, "Nothing was written.")?;
+/// Names of files that a line lists, at most.
+const LISTED: usize = 8;
+
+/// Writes one document: that of the only split, else all of them.
+fn documents(arguments: &Arguments, mut splits: Vec<Value>, out: &mut Output) -> anyhow::Result<()> {
+    match splits.len() {
+        1 => out.json(&splits.swap_remove(0)),
+        _ => out.json(&json!({ "destination": arguments.destination.to_string_lossy(), "splits": splits })),
     }
-    Ok(if rejected.is_empty() { Exit::Success } else { Exit::Finding })
+}
+
+/// Prints what of the source is no input of any split.
+fn print_left_out(left_out: &[String], out: &mut Output) -> std::io::Result<()> {
+    for text in left_out {
+        writeln!(out, "  left out: {}", text::printable(text.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Prints what `--dry-run` found, and returns whether there are rejected inputs.
+pub(super) fn print_plans(arguments: &Arguments, plans: &[Plan], out: &mut Output) -> anyhow::Result<Exit> {
+    match arguments.json {
+        true => documents(arguments, plans.iter().map(plan_json).collect(), out)?,
+        false => {
+            plans.iter().try_for_each(|plan| print_plan(plan, out))?;
+            print_left_out(plans[0].left_out(), out)?;
+            writeln!(out, "Nothing was written.")?;
+        }
+    }
+    Ok(if plans.iter().all(|plan| plan.rejected().is_empty()) { Exit::Success } else { Exit::Finding })
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let shard = |s: PlannedShard| json!({"file": s.file, "images": s.images, "source_bytes": s.source_bytes});
+    let feature = |f: FeatureType| json!({"name": f.name, "type": f.dtype.name()});
+    let reject = |r: &Rejection| json!({"input": r.input, "reason": Chain(&r.reason).to_string()});
+    json!({
+        "split": plan.split(), "inputs": plan.inputs(), "left_out": plan.left_out(), "samples": plan.samples(),
+        "images": plan.images(), "source_bytes": plan.source_bytes(), "classes": plan.classes(),
+        "features": plan.features().into_iter().map(feature).collect::<Vec<_>>(),
+        "shards": plan.shards().map(shard).collect::<Vec<_>>(),
+        "rejected": plan.rejected().iter().map(reject).collect::<Vec<_>>(),
+    })
+}
+
+fn print_plan(plan: &Plan, out: &mut Output) -> std::io::Result<()> {
+    let (images, bytes) = (text::plural(plan.images(), "image"), text::bytes(plan.source_bytes()));
+    let classes = text::plural_irregular(plan.classes().len() as u64, "class", "classes");
+    writeln!(out, "would pack {images} of {classes}, {bytes}, as split {}:", plan.split())?;
+    for input in plan.inputs() {
+        writeln!(out, "  from {}", text::printable(input.as_bytes()))?;
+    }
+    for shard in plan.shards() {
+        let bytes = text::bytes(shard.source_bytes);
+        writeln!(out, "  {:<28} {:>12}  {bytes:>9}", shard.file, text::plural(shard.images, "image"))?;
+    }
+    for rejected in plan.rejected() {
+        let (input, reason) = (text::printable(rejected.input.as_bytes()), Chain(&rejected.reason));
+        writeln!(out, "  rejected: {input}: {reason}")?;
+    }
+    Ok(())
 }
 
 /// Prints what `--plan-only` wrote.
-pub(super) fn print_written_plan(
+pub(super) fn print_written_plans(
     arguments: &Arguments,
-    plan: &Plan,
-    complete: bool,
+    plans: &[(Plan, bool)],
     out: &mut Output,
 ) -> anyhow::Result<Exit> {
-    let (shards, destination) = (plan.shards(&arguments.split).count() as u64, arguments.destination.display());
+    let destination = arguments.destination.display();
     if arguments.json {
-        out.json(&json!({
-            "destination": arguments.destination.to_string_lossy(), "split": arguments.split, "images": plan.images(),
-            "source_bytes": plan.source_bytes(), "shards": shards, "rejected": plan.rejected().len(),
-            "already_complete": complete,
-        }))?;
-    } else if complete {
-        writeln!(out, "already complete: split {} of {destination}", arguments.split)?;
+        let document = |(plan, complete): &(Plan, bool)| {
+            json!({
+                "destination": arguments.destination.to_string_lossy(), "split": plan.split(), "images": plan.images(),
+                "source_bytes": plan.source_bytes(), "shards": plan.shards().count(), "rejected": plan.rejected().len(),
+                "already_complete": complete,
+            })
+        };
+        documents(arguments, plans.iter().map(document).collect(), out)?;
     } else {
-        let (images, shards) = (text::plural(plan.images(), "image"), text::plural(shards, "shard"));
-        writeln!(out, "planned {images} in {shards} of {destination}, split {}", arguments.split)?;
-        writeln!(out, "  next: the same command with --part I/N instead of --plan-only, for each I from 0 to N - 1")?;
+        for (plan, complete) in plans {
+            let split = plan.split();
+            if *complete {
+                writeln!(out, "already complete: split {split} of {destination}")?;
+                continue;
+            }
+            let shards = text::plural(plan.shards().count() as u64, "shard");
+            writeln!(
+                out,
+                "planned {} in {shards} of {destination}, split {split}",
+                text::plural(plan.images(), "image")
+            )?;
+        }
+        print_left_out(plans[0].0.left_out(), out)?;
+        if plans.iter().any(|(_, complete)| !complete) {
+            let split = if plans.len() > 1 { ", for each split with --split NAME" } else { "" };
+            writeln!(
+                out,
+                "  next: the same command with --part I/N instead of --plan-only, for each I from 0 to N - 1{split}"
+            )?;
+        }
     }
-    Ok(if plan.rejected().is_empty() { Exit::Success } else { Exit::Finding })
+    Ok(if plans.iter().all(|(plan, _)| plan.rejected().is_empty()) { Exit::Success } else { Exit::Finding })
 }
 
 /// Prints what a part packed.
@@ -75,14 +126,14 @@ pub(super) fn print_part(
     let destination = arguments.destination.display();
     if arguments.json {
         out.json(&json!({
-            "destination": arguments.destination.to_string_lossy(), "split": arguments.split, "part": part.to_string(),
+            "destination": arguments.destination.to_string_lossy(), "split": packed.split, "part": part.to_string(),
             "planned_shards": packed.planned_shards, "shards": packed.shards, "resumed_shards": packed.resumed_shards,
             "images": packed.records, "bytes": packed.bytes, "rejected": packed.rejected,
             "already_complete": packed.already_complete, "seconds": seconds,
             "jpeg": packed.optimized.as_ref().map(optimized_json),
         }))?;
     } else if packed.already_complete {
-        writeln!(out, "already complete: split {} of {destination}", arguments.split)?;
+        writeln!(out, "already complete: split {} of {destination}", packed.split)?;
     } else {
         let shards = text::plural(packed.shards, "shard");
         let (planned, bytes) = (text::count(packed.planned_shards), text::bytes(packed.bytes));
@@ -90,7 +141,7 @@ pub(super) fn print_part(
             out,
             "part {part}: packed {} into {shards} of {planned} ({bytes}) of {destination}, split {}",
             text::plural(packed.records, "record"),
-            arguments.split
+            packed.split
         )?;
         if packed.resumed_shards > 0 {
             let resumed = text::count(packed.resumed_shards);
@@ -105,27 +156,46 @@ pub(super) fn print_part(
 }
 
 /// Prints what was packed.
-pub(super) fn print_summary(
+pub(super) fn print_summaries(
+    arguments: &Arguments,
+    summaries: &[Summary],
+    seconds: f64,
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    if arguments.json {
+        return documents(arguments, summaries.iter().map(|one| summary_json(arguments, one, seconds)).collect(), out);
+    }
+    let several = summaries.len() > 1;
+    for summary in summaries {
+        print_summary(arguments, summary, several, seconds, out)?;
+    }
+    print_left_out(&summaries[0].left_out, out)?;
+    Ok(())
+}
+
+fn summary_json(arguments: &Arguments, summary: &Summary, seconds: f64) -> Value {
+    let split = &summary.split;
+    json!({
+        "destination": arguments.destination.to_string_lossy(), "split": split.name, "inputs": summary.inputs,
+        "left_out": summary.left_out, "samples": summary.samples, "images": split.records(),
+        "shards": split.shards.len(), "bytes": split.bytes(), "classes": summary.classes,
+        "fingerprint": format!("{:08x}", split.fingerprint()), "rejected": summary.rejected,
+        "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
+        "already_complete": summary.already_complete,
+        "source_bytes": summary.source_bytes, "seconds": seconds,
+        "jpeg": summary.optimized.as_ref().map(optimized_json),
+    })
+}
+
+fn print_summary(
     arguments: &Arguments,
     summary: &Summary,
+    several: bool,
     seconds: f64,
     out: &mut Output,
 ) -> anyhow::Result<()> {
     let split = &summary.split;
     let (images, rate) = (split.records() as f64 / seconds.max(1e-6), summary.source_bytes as f64 / seconds.max(1e-6));
-    if arguments.json {
-        let document = json!({
-            "destination": arguments.destination.to_string_lossy(), "split": split.name, "images": split.records(),
-            "shards": split.shards.len(), "bytes": split.bytes(), "classes": summary.classes,
-            "fingerprint": format!("{:08x}", split.fingerprint()), "rejected": summary.rejected,
-            "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
-            "already_complete": summary.already_complete,
-            "source_bytes": summary.source_bytes, "seconds": seconds,
-            "jpeg": summary.optimized.as_ref().map(optimized_json),
-        });
-        out.json(&document)?;
-        return Ok(());
-    }
     let verb = if summary.already_complete { "already complete:" } else { "packed" };
     writeln!(
         out,
@@ -138,6 +208,18 @@ pub(super) fn print_summary(
         arguments.destination.display(),
         split.name
     )?;
+    if several || summary.inputs.len() > 1 || split.name != "train" {
+        let (names, all) = (&summary.inputs[..summary.inputs.len().min(LISTED)], summary.inputs.len());
+        let more =
+            if all > LISTED { format!(" and {} more", text::count((all - LISTED) as u64)) } else { String::new() };
+        writeln!(out, "  from {}{more}", text::printable(names.join(", ").as_bytes()))?;
+    }
+    let (samples, records, rejected) = (
+        text::plural(summary.samples, "sample"),
+        text::plural(split.records(), "record"),
+        text::count(summary.rejected),
+    );
+    writeln!(out, "  {samples} = {records} + {rejected} rejected")?;
     if !summary.with_images {
         writeln!(out, "  the source has no images: records hold its other values")?;
     }
@@ -166,7 +248,7 @@ pub(super) fn print_summary(
     Ok(())
 }
 
-fn optimized_json(o: &Optimized) -> serde_json::Value {
+fn optimized_json(o: &Optimized) -> Value {
     json!({
         "optimized": o.images, "opened": o.opened, "bytes_before": o.bytes_before, "bytes_after": o.bytes_after,
         "kept": o.kept, "refused": o.refused,

@@ -43,6 +43,22 @@ pub enum SourceError {
         #[source]
         rejected: Option<Box<Rejection>>,
     },
+    /// No input of a split was accepted. Nothing of it was published.
+    #[error("{}: every input of split {split} was rejected ({rejected}); the first one is {input}: {reason}. Nothing was \
+        published: repair the inputs and run the same command again; --allow-empty publishes a split without records",
+        .path.display())]
+    NothingAccepted {
+        /// The source.
+        path: PathBuf,
+        /// The split.
+        split: String,
+        /// Number of rejected inputs.
+        rejected: u64,
+        /// The first one.
+        input: String,
+        /// Why it was rejected.
+        reason: String,
+    },
     /// The destination lies inside the source.
     #[error("{} lies inside the source {}, so that shards would become inputs; choose another folder",
         .destination.display(), .source_folder.display())]
@@ -87,4 +103,54 @@ pub enum SourceError {
         /// What is wrong.
         problem: String,
     },
+    /// Names of files or folders may, or may not, be those of splits.
+    #[error("{}: {problem}", .path.display())]
+    SplitNames {
+        /// The source.
+        path: PathBuf,
+        /// What may be meant, and how to say which.
+        problem: String,
+    },
+    /// Folders that are the parts of a layout, and no classes.
+    #[error("{}: the folders {folders} are the parts of a layout, not classes; pack the folder of images alone, a COCO file \
+        with --images, or a list (CSV or JSON Lines) of the images with their labels, boxes or masks (--column \
+        mask:file); --from folder packs them as classes", .path.display())]
+    Layout {
+        /// The folder.
+        path: PathBuf,
+        /// Their names.
+        folders: String,
+    },
+    /// Class folders that hold folders of the same names: splits, or images and masks.
+    #[error("{}: the class folders hold folders {folders}, which would be mixed; move them to the top, or pack one list \
+        (CSV or JSON Lines) for each{}", .path.display(), if *.splits { "; as one split: --splits none" } else { "; as \
+        images of their classes: --from folder" })]
+    MixedFolders {
+        /// The source.
+        path: PathBuf,
+        /// Their names.
+        folders: String,
+        /// Whether these are the names of splits.
+        splits: bool,
+    },
+    /// The splits of one source differ in a way that one dataset does not allow.
+    #[error("{}: {problem}; pack each split into another dataset, with --split NAME", .path.display())]
+    Splits {
+        /// The source.
+        path: PathBuf,
+        /// What differs.
+        problem: String,
+    },
+    /// A source of several splits, for a function that packs one.
+    #[error("{}: names {}; choose one: --split NAME", .path.display(), text_of(.splits))]
+    SeveralSplits {
+        /// The source.
+        path: PathBuf,
+        /// Their names.
+        splits: Vec<String>,
+    },
+}
+
+fn text_of(splits: &[String]) -> String {
+    format!("the splits {}", splits.join(", "))
 }

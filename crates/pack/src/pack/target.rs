@@ -40,8 +40,8 @@ pub(crate) enum Remaining {
 /// # Errors
 /// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
 pub(crate) fn complete<P: Place>(options: &Options, plan: &Plan) -> Result<Option<Split>, Error> {
-    let Options { destination, split, force, .. } = options;
-    match SplitFiles::<P>::open(destination, split)? {
+    let Options { destination, force, .. } = options;
+    match SplitFiles::<P>::open(destination, options.split())? {
         Some(files) if !force => complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing)),
         _ => Ok(None),
     }
@@ -53,7 +53,7 @@ impl<P: Place> Target<P> {
     /// # Errors
     /// [`DestinationError::Locked`], [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        Self::own(&options.destination, &options.split, options.single_writer)
+        Self::own(&options.destination, options.split(), options.single_writer)
     }
 
     /// As [`Target::new`], of a split by its name.
@@ -72,9 +72,9 @@ impl<P: Place> Target<P> {
     /// # Errors
     /// As [`Target::new`].
     pub(crate) fn join(options: &Options) -> Result<Self, Error> {
-        let lock = files::lock_file(&options.split);
+        let lock = files::lock_file(options.split());
         let (place, lock) = P::join(&options.destination, &lock, options.single_writer)?;
-        Ok(Target { files: SplitFiles::new(place, &options.split), shared: None, _lock: lock })
+        Ok(Target { files: SplitFiles::new(place, options.split()), shared: None, _lock: lock })
     }
 
     /// Prepares the folder for a part of a plan: the first part writes the plan file and the planned shards, the others
@@ -296,6 +296,20 @@ impl<P: Place> Target<P> {
         place.remove(&self.files.plan())?;
         place.sync(Path::new(""))?;
         after(progress, Step::Finished)
+    }
+
+    /// Removes everything of an unfinished pack, so that a later one may have another plan. Its plan file is removed last.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn abandon(&self) -> Result<(), Error> {
+        let place = self.files.place();
+        self.files.remove_planned()?;
+        place.remove_all(&self.files.written_files()?)?;
+        place.remove(&self.files.rejected())?;
+        place.remove(&self.files.plan())?;
+        place.remove_folder(Path::new(names::INDEX_FOLDER))?;
+        place.sync(Path::new(""))
     }
 
     /// Returns the number of rejected inputs of a shard that is not yet in the manifest.

@@ -4,7 +4,7 @@
 use super::planned::Planned;
 use crate::commit::Directory;
 use crate::error::DestinationError;
-use crate::pack::Target;
+use crate::pack::{Target, nothing_accepted};
 use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, Step, after};
 use crate::split::files::{self, SplitFiles};
@@ -55,7 +55,7 @@ pub struct CommittedSplit {
 ///
 /// # Errors
 /// [`DestinationError::ShardsMissing`] names the shards that no part has finished; [`DestinationError::NoParts`],
-/// [`DestinationError::Locked`] while parts are being written, [`Error::Stopped`], [`Error::Io`].
+/// [`DestinationError::Locked`] while parts are being written, [`SourceError::NothingAccepted`](crate::SourceError), [`Error::Stopped`], [`Error::Io`].
 pub fn commit_split(options: &CommitOptions, progress: &dyn Progress) -> Result<CommittedSplit, Error> {
     names::check_split_name(&options.split)?;
     match shardtool_store::local_path(&options.destination) {
@@ -132,6 +132,10 @@ fn commit_in<P: Place>(options: &CommitOptions, progress: &dyn Progress) -> Resu
     }
     let entry = Split { name: split.clone(), shards: finished.into_iter().flatten().collect() };
     let rejected = target.publish_rejected(planned.rejected.as_bytes(), numbered.len())?;
+    if entry.records() == 0 && !plan.allows_empty() {
+        place.remove_joined(&files.lock())?;
+        return Err(nothing_accepted(destination, &target, rejected)?);
+    }
     files.sync()?;
     after(progress, Step::Rejected)?;
     manifest_store::add_splits(place, &schema, std::slice::from_ref(&entry))?;

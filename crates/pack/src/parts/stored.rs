@@ -51,9 +51,9 @@ struct Piece(u64, u32, u64);
 fn listed(options: &Options) -> String {
     let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
     let Options { source, from, map, label_offset, classes, columns, files, frames, .. } = options;
-    let Options { fps, boxes, images, ignore_times, limits, .. } = options;
+    let Options { fps, boxes, images, ignore_times, limits, split_names, .. } = options;
     let (names, values) = ((map, classes, columns, files, frames, arrays), (label_offset, fps, boxes, images, limits));
-    format!("{:?}", (source, from, names, values, ignore_times))
+    format!("{:?}", (source, from, names, values, ignore_times, split_names))
 }
 
 /// Stores the listing of a plan.
@@ -121,7 +121,7 @@ pub(super) fn write<P: Place>(
 /// # Errors
 /// [`ArchiveError::MdsIndex`](crate::ArchiveError), [`Error::Io`].
 pub(super) fn read<P: Place>(options: &Options, part: Part) -> Result<Option<Plan>, Error> {
-    let Some(files) = SplitFiles::<P>::open(&options.destination, &options.split)? else { return Ok(None) };
+    let Some(files) = SplitFiles::<P>::open(&options.destination, options.split())? else { return Ok(None) };
     let place = files.place();
     let Some(table) = place.read(&files.listing_table())? else { return Ok(None) };
     let Some(planned) = place.read(&files.planned())? else { return Ok(None) };
@@ -137,9 +137,10 @@ pub(super) fn read<P: Place>(options: &Options, part: Part) -> Result<Option<Pla
             None => Ok(None),
         },
     }
+    .map(|work| work.map(|work| Plan::of_stored(work, options.split())))
 }
 
-fn archives(stored: &[u8], schema: SampleSchema, options: &Options) -> Result<Option<Plan>, Error> {
+fn archives(stored: &[u8], schema: SampleSchema, options: &Options) -> Result<Option<Work>, Error> {
     let Ok(stored) = postcard::from_bytes::<StoredArchives>(stored) else { return Ok(None) };
     let archives = Archives::restored(stored, schema, options)?;
     Ok(archives.map(|archives| Plan::of_archives(Box::new(archives), options)))
@@ -155,7 +156,7 @@ impl Table {
     }
 
     /// Returns the plan of a part of single files or rows.
-    fn files(self, bytes: &FileBytes, part: Part, totals: (u64, u64, u32)) -> Option<Plan> {
+    fn files(self, bytes: &FileBytes, part: Part, totals: (u64, u64, u32)) -> Option<Work> {
         let (mut entries, mut ends) = (vec![], vec![0; self.pieces.len()]);
         let mut own = part.shards(self.pieces.len()).into_iter().peekable();
         let mut at = 0;
@@ -167,9 +168,9 @@ impl Table {
             (*end, at) = (entries.len(), at.checked_add(piece.0)?);
         }
         let root = PathBuf::from(&self.root);
-        let listing = Listing { entries, schema: self.schema, rejected: vec![], root, stored: true };
+        let listing = Listing { entries, schema: self.schema, rejected: vec![], left_out: vec![], root, stored: true };
         let (images, bytes, crc) = totals;
-        Some(Plan { work: Work::Files(FilePlan::of_part(listing, ends, Totals { images, bytes, crc })) })
+        Some(Work::Files(FilePlan::of_part(listing, ends, Totals { images, bytes, crc })))
     }
 }
 

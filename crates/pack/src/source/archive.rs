@@ -67,56 +67,74 @@ pub(crate) struct SurveyedFile {
 }
 
 impl Archives {
-    /// Reads all files once and decides the schema.
+    /// Reads the files of all splits once and decides their schema, which they have in common.
     ///
     /// # Errors
     /// [`ArchiveError`](crate::ArchiveError), [`SourceError::UnknownClass`], [`SourceError::Empty`], [`Error::Option`],
     /// [`Error::Stopped`], [`Error::Io`].
-    pub(super) fn new(
-        files: ArchiveFiles,
+    pub(super) fn of_splits(
+        splits: Vec<(String, ArchiveFiles)>,
         classes: Option<ClassIds>,
         options: &Options,
         progress: &dyn Progress,
-    ) -> Result<Self, Error> {
-        let ArchiveFiles { kind, mut files } = files;
-        if options.ignore_times {
-            files.iter_mut().for_each(|file| file.version = 0);
+    ) -> Result<Vec<(String, Self)>, Error> {
+        let Some((_, first)) = splits.first() else { return Ok(vec![]) };
+        let kind = first.kind;
+        if splits.iter().any(|(_, files)| files.kind != kind) {
+            return Err(super::differing(&options.source, "the splits are archives of different kinds"));
         }
         let crate::Shards::Size(shard_size) = options.shards else {
             let expected = "a size of shards, since each archive has its own shards";
             return Err(Error::Option { option: "shards", expected });
         };
-        let total: u64 = files.iter().map(|file| file.shards(shard_size)).sum();
-        if total > 1_000_000 {
-            return Err(Error::Option { option: "shard size", expected: "one that makes at most 1,000,000 shards" });
-        }
         let roles = Roles::new(&options.map, options.label_offset, options.boxes);
         let limit = options.limits.max_bytes;
         let mut all = Survey::new();
-        let mut surveyed = vec![];
-        let survey = |i: usize| {
-            let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns, progress);
-            read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
-        };
-        ordered(options.jobs, files.len(), 2 * options.jobs.get(), survey, |i, survey| {
-            let (shards, survey) = survey?;
-            surveyed.push(SurveyedFile { file: files[i].clone(), shards });
-            all.join(survey)
-        })?;
-        if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
-            return Err(Error::Source(SourceError::Empty { path: options.source.clone(), rejected: None }));
+        let mut surveyed_splits = vec![];
+        for (split, ArchiveFiles { mut files, .. }) in splits {
+            if options.ignore_times {
+                files.iter_mut().for_each(|file| file.version = 0);
+            }
+            let total: u64 = files.iter().map(|file| file.shards(shard_size)).sum();
+            if total > 1_000_000 {
+                return Err(Error::Option {
+                    option: "shard size",
+                    expected: "one that makes at most 1,000,000 shards",
+                });
+            }
+            let mut surveyed = vec![];
+            let survey = |i: usize| {
+                let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns, progress);
+                read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
+            };
+            ordered(options.jobs, files.len(), 2 * options.jobs.get(), survey, |i, survey| {
+                let (shards, survey) = survey?;
+                surveyed.push(SurveyedFile { file: files[i].clone(), shards });
+                all.join(survey)
+            })?;
+            if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
+                let path = surveyed.first().map_or(&options.source, |surveyed| &surveyed.file.path);
+                let path = if surveyed.len() == 1 { path } else { &options.source };
+                return Err(Error::Source(SourceError::Empty { path: path.clone(), rejected: None }));
+            }
+            // Keys are unique in a split.
+            surveyed_splits.push((split, surveyed, all.take_repeated()));
         }
         #[cfg(feature = "parquet")]
-        let stored = match (kind, files.first()) {
-            (ArchiveKind::Parquet, Some(file)) => parquet::class_names(file, &roles)?,
+        let stored = match (kind, surveyed_splits.first().and_then(|(_, surveyed, _)| surveyed.first())) {
+            (ArchiveKind::Parquet, Some(surveyed)) => parquet::class_names(&surveyed.file, &roles)?,
             _ => None,
         };
         #[cfg(not(feature = "parquet"))]
         let stored = None;
-        let survey::SurveyResult { mut schema, labels, repeated } = all.describe(classes, stored, options)?;
+        let survey::SurveyResult { mut schema, labels } = all.describe(classes, stored, options)?;
         let roles = Roles::of_schema(options, kind, &schema);
         schema.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
-        Ok(Archives { schema, files: surveyed, kind, roles, labels, repeated, limit })
+        let split = |(split, files, repeated)| {
+            let (schema, roles, labels) = (schema.clone(), roles.clone(), labels.clone());
+            (split, Archives { schema, files, kind, roles, labels, repeated, limit })
+        };
+        Ok(surveyed_splits.into_iter().map(split).collect())
     }
 
     /// Calls `visit` for each sample of a file.

@@ -58,10 +58,11 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     }
     let mut columns = vec![(FRAMES.to_owned(), DType::Bytes)];
     columns.extend(descriptions(FRAMES, options));
+    let left_out = walk.left_out();
     let Walk { root, mut rejected, .. } = walk;
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
     let schema = SampleSchema { classes: classes.into_names(), images: false, labelled, columns };
-    Ok(Listing { entries, schema, rejected, root, stored: false })
+    Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 
 /// Returns the columns that describe a clip.

@@ -135,7 +135,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         return Err(wrong(format!("annotations of image {id}, which is not among the images")));
     }
     let schema = SampleSchema { classes: names, images: true, labelled: false, columns };
-    Ok(Listing { entries, schema, rejected, root, stored: false })
+    Ok(Listing { entries, schema, rejected, left_out: vec![], root, stored: false })
 }
 
 /// Returns the columns of a COCO file, in byte order of their names.

@@ -2,6 +2,7 @@
 
 use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind, start_of};
 use super::exists;
+use super::layouts;
 use crate::error::SourceError;
 use crate::input::Found;
 use crate::ordered::ordered;
@@ -94,11 +95,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     }
     let Children { files, unusable } = children(source)?;
     if forced.is_none() {
-        let (mut images, mut archives) = (false, false);
-        for file in files.iter().take(LOOKED_INTO) {
-            images = images || is_image(file)?;
-            archives = archives || ArchiveKind::of(file)?.is_some();
-        }
+        let Content { images, archives, .. } = first_files(&files)?;
         // Archives next to images are rejected inputs; the images are packed.
         if images || !archives {
             return Ok(DetectedSource::Folder);
@@ -109,6 +106,84 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         return Err(error);
     }
     chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
+}
+
+/// What a folder holds, as far as its first files tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Content {
+    pub(super) images: bool,
+    pub(super) archives: bool,
+    /// Folders that are not empty.
+    pub(super) folders: bool,
+}
+
+/// Examines the first files of a folder.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn content(folder: &Path) -> Result<Content, Error> {
+    let Content { images, archives, .. } = first_files(&children(folder)?.files)?;
+    Ok(Content { images, archives, folders: !subfolders(folder)?.is_empty() })
+}
+
+fn first_files(files: &[PathBuf]) -> Result<Content, Error> {
+    let mut content = Content::default();
+    for file in files.iter().take(LOOKED_INTO) {
+        content.images = content.images || is_image(file)?;
+        content.archives = content.archives || ArchiveKind::of(file)?.is_some();
+    }
+    Ok(content)
+}
+
+/// Returns the names of the folders in a folder, in byte order, without hidden ones, those of the system, and those without
+/// any file.
+///
+/// # Errors
+/// [`Error::Io`] if the folder cannot be listed.
+pub(super) fn subfolders(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
+        let entry = entry.map_err(Error::io("list", folder))?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.starts_with('.') || layouts::is_system(&name) {
+            continue;
+        }
+        let path = entry.path();
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file && path.is_dir() && !is_empty(&path) {
+            found.push(name);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Depth at which a folder without files is not searched any deeper: links may lead back.
+const DEEPEST: u32 = 8;
+
+/// Returns whether a folder holds no file at any depth, hidden ones and those of the system aside. One that cannot be listed
+/// is not empty.
+pub(super) fn is_empty(folder: &Path) -> bool {
+    is_empty_to(folder, DEEPEST)
+}
+
+fn is_empty_to(folder: &Path, depth: u32) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.into_iter().all(|entry| {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name();
+        let ignored = name.as_encoded_bytes().starts_with(b".") || name.to_str().is_some_and(layouts::is_system);
+        ignored || (depth > 0 && entry.path().is_dir() && is_empty_to(&entry.path(), depth - 1))
+    })
+}
+
+/// Returns the names of the visible files in a folder.
+///
+/// # Errors
+/// [`Error::Io`] if the folder cannot be listed.
+pub(super) fn other_files(folder: &Path) -> Result<Vec<String>, Error> {
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(children(folder)?.files.iter().map(name).collect())
 }
 
 /// Requests to a store that are under way at once.
@@ -170,7 +245,8 @@ fn children(folder: &Path) -> Result<Children, Error> {
     let (mut files, mut unusable) = (vec![], vec![]);
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
         let entry = entry.map_err(Error::io("list", folder))?;
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") || name.to_str().is_some_and(layouts::is_system) {
             continue;
         }
         let path = entry.path();

@@ -1,17 +1,20 @@
 //! Folders: class folders, or a flat folder of images.
 
 use super::listing::{Entry, Listing};
+use super::split_names::is_split;
+use super::{detect, layouts};
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
 use crate::input::{Found, Times};
 use crate::sample::SampleSchema;
-use crate::{Error, Options, Reason, Rejection};
+use crate::{Error, Options, Reason, Rejection, SplitNames};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Lists a folder. If it has subfolders, each is a class, and images may lie at any depth below it; otherwise images
-/// have no labels. Hidden names are skipped. Symbolic links are followed.
+/// have no labels. Hidden names and those of systems are left out, and so are empty folders. Symbolic links are followed.
 ///
 /// # Errors
 /// [`SourceError::UnknownClass`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if the folder itself cannot be read.
@@ -26,6 +29,10 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     let mut names = vec![];
     for child in children {
         if child.meta.is_dir() {
+            if detect::is_empty(&root.join(&child.key)) {
+                walk.leave_out(format!("{} (empty)", child.key));
+                continue;
+            }
             names.push(child.key.clone());
             walk.folder(child, &mut vec![(here.dev(), here.ino())])?;
         } else if labelled {
@@ -38,7 +45,9 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
         Some(classes) if labelled => classes,
         _ => ClassIds::sorted(names),
     };
+    let left_out = walk.left_out();
     let Walk { root, mut entries, mut rejected, .. } = walk;
+    check_inner_folders(&root, &entries, options)?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     for entry in &mut entries {
         if let Some((class, _)) = entry.key.split_once('/') {
@@ -47,12 +56,26 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
     let schema = SampleSchema { classes: classes.into_names(), images: true, labelled, columns: vec![] };
-    Ok(Listing { entries, schema, rejected, root, stored: false })
+    Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
+}
+
+/// Refuses class folders that hold folders of several splits, or of images and of what describes them.
+fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Result<(), Error> {
+    let inner = entries.iter().filter_map(|entry| Some(entry.key.split_once('/')?.1.split_once('/')?.0));
+    let inner: BTreeSet<&str> = inner.collect();
+    let of_splits = inner.iter().filter(|name| is_split(name)).count() > 1 && options.split_names == SplitNames::Auto;
+    if of_splits || (options.from.is_none() && layouts::mix_parts(inner.iter().copied())) {
+        let folders = inner.into_iter().take(8).collect::<Vec<_>>().join(", ");
+        return Err(Error::Source(SourceError::MixedFolders { path: root.to_owned(), folders, splits: of_splits }));
+    }
+    Ok(())
 }
 
 pub(super) struct Walk {
     pub(super) root: PathBuf,
     pub(super) times: Times,
+    /// Names of what is no input, and how often each occurs.
+    ignored: BTreeMap<String, u64>,
     entries: Vec<Entry>,
     pub(super) rejected: Vec<Rejection>,
 }
@@ -64,7 +87,7 @@ pub(super) struct Child {
 
 impl Walk {
     pub(super) fn new(root: &Path, times: Times) -> Self {
-        Walk { root: root.to_owned(), times, entries: vec![], rejected: vec![] }
+        Walk { root: root.to_owned(), times, ignored: BTreeMap::new(), entries: vec![], rejected: vec![] }
     }
 
     /// Returns the visible entries of a folder and rejects those that cannot be examined.
@@ -76,7 +99,10 @@ impl Walk {
         for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
             let entry = entry.map_err(Error::io("list", folder))?;
             let name = entry.file_name();
-            if name.as_encoded_bytes().starts_with(b".") {
+            if name.as_encoded_bytes().starts_with(b".") || name.to_str().is_some_and(layouts::is_system) {
+                let name = name.to_string_lossy();
+                // A Mac writes a file `._NAME` for each file.
+                self.leave_out(if name.starts_with("._") { "._*".to_owned() } else { name.into_owned() });
                 continue;
             }
             let Some(name) = name.to_str() else {
@@ -123,6 +149,19 @@ impl Walk {
         let found = (&Found::Local(file.meta), self.times);
         self.entries.push(Entry::new(file.key, None, None, Box::default(), found));
         Ok(())
+    }
+
+    pub(super) fn leave_out(&mut self, name: String) {
+        *self.ignored.entry(name).or_default() += 1;
+    }
+
+    /// Returns a text for each name of what is no input.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let text = |(name, times): (&String, &u64)| match times {
+            1 => name.clone(),
+            times => format!("{name} ({times} times)"),
+        };
+        self.ignored.iter().map(text).collect()
     }
 
     pub(super) fn reject(&mut self, input: String, reason: Reason) -> Result<(), Error> {

@@ -151,7 +151,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     })?;
     unique_keys(file, &entries, &lines)?;
     let schema = SampleSchema { classes: classes.into_names(), images, labelled, columns };
-    Ok(Listing { entries, schema, rejected, root, stored: false })
+    Ok(Listing { entries, schema, rejected, left_out: vec![], root, stored: false })
 }
 
 /// Replaces a path by the file that it names.

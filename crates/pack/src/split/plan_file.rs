@@ -11,6 +11,8 @@ use shardtool_decode::Limits;
 use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::manifest::{Shard, Split};
 
+const ALLOW_EMPTY: &str = "allow_empty";
+
 /// The stage of an unfinished pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -65,14 +67,15 @@ impl PlanFile {
         let float_range =
             options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
         let sha256 = options.sha256.then(|| ("sha256".to_owned(), json!(true)));
+        let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
-        PlanFile(float_range.into_iter().chain(sha256).chain(arrays).collect()).with([
+        PlanFile(float_range.into_iter().chain(sha256).chain(allow_empty).chain(arrays).collect()).with([
             ("format", json!(format)),
             ("version", json!(1)),
             ("stage", json!(stage)),
             ("created_by", json!(manifest_store::CREATED_BY)),
-            ("split", json!(options.split)),
+            ("split", json!(options.split())),
             ("shards", json!(options.shards.describe())),
             ("pixels", json!(pixels(options.pixels))),
             ("jpeg", json!(jpeg(options.jpeg))),
@@ -104,6 +107,11 @@ impl PlanFile {
         self.0.insert("stage".to_owned(), json!("finished"));
         self.0.insert("shard_lines".to_owned(), shards.iter().map(line).collect());
         self
+    }
+
+    /// Returns whether a split without records is published.
+    pub(crate) fn allows_empty(&self) -> bool {
+        self.member(ALLOW_EMPTY).unwrap_or(false)
     }
 
     /// Returns whether the manifest gets the SHA-256 of each shard.
@@ -164,7 +172,7 @@ impl PlanFile {
         // The program's version matters only while shards are being written.
         let complete = self.0.contains_key("fingerprint");
         let ignored = |name: &str| {
-            matches!(name, "stage" | "part" | "class_names" | "shard_lines" | "fingerprint")
+            matches!(name, ALLOW_EMPTY | "stage" | "part" | "class_names" | "shard_lines" | "fingerprint")
                 || (complete && matches!(name, "created_by" | "parts"))
         };
         let mut members: Vec<_> = now.0.keys().chain(self.0.keys()).filter(|name| !ignored(name)).collect();

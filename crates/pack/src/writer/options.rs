@@ -1,7 +1,7 @@
 //! Options of a writer.
 
 use crate::array::ArrayColumn;
-use crate::options::{JpegLayout, PixelStore, Resize};
+use crate::options::{DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
 use crate::{Error, Options, Shards, sample};
 use shardtool_decode::{FloatRange, Limits};
@@ -59,7 +59,7 @@ impl Default for WriterOptions {
         let defaults = Options::default();
         WriterOptions {
             destination: defaults.destination,
-            split: defaults.split,
+            split: DEFAULT_SPLIT.to_owned(),
             features: vec![],
             arrays: vec![],
             classes: vec![],
@@ -92,7 +92,7 @@ impl WriterOptions {
     /// [`Error::Option`], [`Error::Name`].
     pub(super) fn check(&self) -> Result<(Options, SampleSchema), Error> {
         let options = Options {
-            split: self.split.clone(),
+            split: Some(self.split.clone()),
             arrays: self.arrays.clone(),
             shards: Shards::Size(self.shard_size),
             pixels: self.pixels,

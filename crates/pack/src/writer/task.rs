@@ -132,7 +132,7 @@ struct AttemptOf<P: Place> {
 impl<P: Place> AttemptOf<P> {
     fn open(options: &TaskOptions, task: u64) -> Result<Self, Error> {
         let (packing, schema) = options.check()?;
-        let Options { destination, split, single_writer, .. } = &packing;
+        let (Options { destination, single_writer, .. }, split) = (&packing, packing.split());
         let (place, lock) = P::join(destination, &lock_file(split), *single_writer)?;
         place.create_folder(Path::new(names::INDEX_FOLDER))?;
         let files = SplitFiles::new(place, split);

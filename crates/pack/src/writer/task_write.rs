@@ -86,11 +86,11 @@ struct WriteOf<P: Place> {
 
 impl<P: Place> WriteOf<P> {
     fn begin(options: &TaskOptions, packing: &Options) -> Result<Self, Error> {
-        let Options { destination, split, single_writer, .. } = packing;
+        let (Options { destination, single_writer, .. }, split) = (packing, packing.split());
         let (place, lock) = P::join(destination, &lock_file(split), *single_writer)?;
         let files = SplitFiles::new(place, split);
         if files.place().manifest()?.is_some_and(|manifest| manifest.split(split).is_some()) {
-            let (destination, split) = (destination.clone(), split.clone());
+            let (destination, split) = (destination.clone(), split.to_owned());
             return Err(Error::Destination(DestinationError::SplitExists { destination, split }));
         }
         if files.place().read(&files.plan())?.is_some() {
@@ -180,7 +180,7 @@ impl<P: Place> Write for WriteOf<P> {
         files.sync()?;
         after(progress, Step::Rejected)?;
         let entry =
-            Split { name: options.split.clone(), shards: shards.into_iter().map(|shard| shard.shard).collect() };
+            Split { name: options.split().to_owned(), shards: shards.into_iter().map(|shard| shard.shard).collect() };
         let manifest = manifest_store::of_schema(schema);
         manifest_store::add_splits(place, &manifest, std::slice::from_ref(&entry))?;
         after(progress, Step::Manifest)?;

@@ -1,7 +1,7 @@
 //! Packs archives of other formats: every byte, label and field is kept, for any number of threads, after any stop, and
 //! with any damage. What other libraries write is tested in `crates/cli/tests/with_formats.py`.
 
-use crate::support::{chain, check, jpeg, manifest, put, records, rejected, snapshot};
+use crate::support::{chain, check, jpeg, manifest, put, records, rejected, snapshot, tar};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use shardtool_format::checksum::crc32c;
@@ -68,20 +68,6 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut out = ZlibEncoder::new(vec![], Compression::fast());
     out.write_all(bytes).unwrap();
     out.finish().unwrap()
-}
-
-fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut out = tar::Builder::new(vec![]);
-    for (name, bytes) in members {
-        let mut header = tar::Header::new_ustar();
-        // Bypasses the tar crate's checks of names, since other programs write such names.
-        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        out.append(&header, *bytes).unwrap();
-    }
-    out.into_inner().unwrap()
 }
 
 /// A WebDataset shard: `.jpg`, `.cls`, `.json`, and a field with two extensions.
@@ -300,7 +286,7 @@ fn samples_go_to_shards_by_their_position() {
         records(&file).into_iter().map(|(_, data)| key(data)).collect::<Vec<_>>()
     });
     assert_eq!(found.collect::<Vec<_>>(), expected);
-    let images: Vec<_> = planned.shards("train").map(|shard| shard.images).collect();
+    let images: Vec<_> = planned.shards().map(|shard| shard.images).collect();
     assert_eq!(images, expected.iter().map(|keys| keys.len() as u64).collect::<Vec<_>>());
 }
 
@@ -545,7 +531,8 @@ fn rejects_hostile_mds_indexes_and_shards() {
     let good = index(r#"["image", "label"]"#, r#"["jpeg", "int"]"#, "s.mds");
     let run = |index: &str, shard: &[u8]| {
         let Folder { _temp, source, destination } = folder(&[("index.json", index.as_bytes()), ("s.mds", shard)]);
-        let summary = pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Mds)), &());
+        let summary =
+            pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Mds), allow_empty = true), &());
         summary.map(|summary| (summary.split.records(), summary.rejected, check(&destination, "train")))
     };
     let (records, bad, found) = run(&good, &shard).unwrap();
@@ -556,7 +543,9 @@ fn rejects_hostile_mds_indexes_and_shards() {
         assert!(good.contains(truth));
         let Folder { _temp, source, destination } =
             folder(&[("index.json", good.replace(truth, lie).as_bytes()), ("s.mds", &shard)]);
-        let summary = pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Mds)), &()).unwrap();
+        let summary =
+            pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Mds), allow_empty = true), &())
+                .unwrap();
         assert_eq!((summary.split.records(), summary.rejected), (2, 1));
         let reason = &rejected(&summary.rejected_file.unwrap())[0].1;
         assert!(reason.starts_with("index.json says"), "{reason}");
@@ -614,7 +603,10 @@ fn survives_any_cut_and_any_flip_of_a_parquet_file() {
     let file = fs::read(out.join("train-00000-of-00001.parquet")).unwrap();
     let again = |damaged: &[u8]| {
         let Folder { _temp, source, destination } = folder(&[("a.parquet", damaged)]);
-        let packed = pack(&with!(Options::new(&source, &destination), from = Some(SourceKind::Parquet)), &());
+        let packed = pack(
+            &with!(Options::new(&source, &destination), from = Some(SourceKind::Parquet), allow_empty = true),
+            &(),
+        );
         packed.map(|summary| (summary.rejected, check(&destination, "train").len()))
     };
     assert_eq!(again(&file).unwrap(), (0, 5));

@@ -236,7 +236,7 @@ fn refuses_options_out_of_range() {
     let (_temp, source, destination) = temp();
     class_folders(&source, 1);
     let options = Options::new(&source, &destination);
-    says(&refused(&with!(options.clone(), split = "a/b".to_owned())), &["a/b"]);
+    says(&refused(&with!(options.clone(), split = Some("a/b".to_owned()))), &["a/b"]);
     says(&refused(&with!(options.clone(), shards = Shards::Count(0))), &["number of shards"]);
     says(&refused(&with!(options.clone(), quality = 0)), &["quality", "1 to 100"]);
     says(&refused(&with!(options, columns = vec![("n".to_owned(), DType::Int64)])), &["`n`", "folder"]);

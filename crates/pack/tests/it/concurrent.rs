@@ -37,7 +37,7 @@ fn is_locked<T>(result: Result<T, Error>) -> bool {
 
 fn options(temp: &Path, split: &str) -> Options {
     let (source, set) = (temp.join("photos"), temp.join("set"));
-    with!(Options::new(source, set), split = split.to_owned(), shards = Shards::Count(3))
+    with!(Options::new(source, set), split = Some(split.to_owned()), shards = Shards::Count(3))
 }
 
 fn packed() -> (tempfile::TempDir, PathBuf) {

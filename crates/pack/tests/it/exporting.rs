@@ -88,7 +88,7 @@ fn exported_folders_hold_every_image_and_can_be_packed() {
     let out = temp.path().join("out");
     run(&set, &out, &options(ExportKind::Folder)).unwrap();
     assert!(without_record(&out) == snapshot(&temp.path().join("photos")));
-    let other = with!(Options::new(&out, &set), split = "val".to_owned());
+    let other = with!(Options::new(&out, &set), split = Some("val".to_owned()));
     pack(&other, &()).unwrap();
     let both = temp.path().join("both");
     run(&set, &both, &options(ExportKind::Folder)).unwrap();

@@ -200,7 +200,7 @@ fn packed(temp: &Path, name: &str, each: u32) -> PathBuf {
         for class in ["cat", "dog", "emu"] {
             fs::rename(photos.join(class).join("0000.jpg"), photos.join(class).join(format!("{name}.jpg"))).unwrap();
         }
-        let options = with!(Options::new(&photos, &set), split = split.to_owned(), shards = Shards::Count(2));
+        let options = with!(Options::new(&photos, &set), split = Some(split.to_owned()), shards = Shards::Count(2));
         pack(&options, &()).unwrap();
     }
     set

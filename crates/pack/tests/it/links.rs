@@ -41,7 +41,7 @@ const NAMES: [&str; 22] = [
 fn commands(temp: &Path, set: &Path) -> Vec<Result<(), Error>> {
     let files = [set.join("train-00000.tfrecord")];
     let split = with!(AdoptOptions::default(), split = Some("adopted".to_owned()));
-    let new = with!(Options::new(temp.join("photos"), set), split = "new".to_owned());
+    let new = with!(Options::new(temp.join("photos"), set), split = Some("new".to_owned()));
     let written = || {
         let options = with!(WriterOptions::new(set, "new"), classes = vec![]);
         let writer = Writer::open(&options)?;

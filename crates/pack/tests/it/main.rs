@@ -26,5 +26,6 @@ mod repair;
 mod resharding;
 mod resume;
 mod sequences;
+mod splits;
 mod tasks;
 mod writing;

@@ -229,7 +229,8 @@ fn rows_without_images_are_samples() {
     assert_eq!(numbers["a"]["x"], Found::Int(vec![1, 2]));
     // Boxes in pixels need an image, whose size converts them to fractions.
     put(&made.path("boxes.jsonl"), b"{\"objects\":{\"bbox\":[[1,2,3,4]]}}\n{\"objects\":{\"bbox\":[]}}\n");
-    let summary = pack(&Options::new(made.path("boxes.jsonl"), made.path("boxes")), &()).unwrap();
+    let options = with!(Options::new(made.path("boxes.jsonl"), made.path("boxes")), allow_empty = true);
+    let summary = pack(&options, &()).unwrap();
     assert_eq!(summary.rejected, 2);
     assert!(rejected(&summary.rejected_file.unwrap())[0].1.contains("whose size converts pixels"));
 }

@@ -34,7 +34,8 @@ fn keeps_every_byte_and_label() {
     fs::create_dir(source.join("zebra")).unwrap();
     let summary = pack(&with!(Options::new(&source, &destination), shards = Shards::Count(4)), &()).unwrap();
     assert_eq!((summary.split.records(), summary.rejected, summary.split.shards.len()), (61, 0, 4));
-    assert_eq!(manifest(&destination).classes, ["cat", "dog", "emu", "zebra"]);
+    assert_eq!(manifest(&destination).classes, ["cat", "dog", "emu"]);
+    assert_eq!(summary.left_out, [".hidden", ".hidden.jpg", "zebra (empty)"]);
     let found = check(&destination, "train");
     assert_eq!(found.len(), 61);
     for (key, (image, label)) in &found {
@@ -99,7 +100,7 @@ fn shards_have_about_the_same_size_and_may_be_empty() {
     let (temp, source, _) = folders(40);
     let options = with!(Options::new(&source, temp.path().join("a")), shards = Shards::Size(30_000));
     let planned = plan(&options).unwrap();
-    let sizes: Vec<_> = planned.shards("train").map(|s| s.source_bytes).collect();
+    let sizes: Vec<_> = planned.shards().map(|s| s.source_bytes).collect();
     assert_eq!(sizes.len() as u64, planned.source_bytes().div_ceil(30_000));
     assert_eq!(sizes.iter().sum::<u64>(), planned.source_bytes());
     let largest = snapshot(&source).values().map(Vec::len).max().unwrap() as u64;
@@ -180,7 +181,7 @@ fn floating_point_pixels_are_scaled_by_the_range_of_the_options() {
     let packed = check(&destination, "train");
     assert_eq!(packed["depth.tif"].0, [[0; 3], [128; 3], [255; 3], [255; 3]].concat());
 
-    let summary = pack(&with!(raw, force = true), &()).unwrap();
+    let summary = pack(&with!(raw, force = true, allow_empty = true), &()).unwrap();
     let found = rejected(&summary.rejected_file.unwrap());
     assert!(found.len() == 1 && found[0].1.contains("`float_range`"), "{found:?}");
 }
@@ -284,7 +285,7 @@ fn json_lists_may_hold_several_values() {
 fn adds_a_split_and_refuses_one_with_other_classes() {
     let (temp, source, destination) = folders(5);
     pack(&Options::new(&source, &destination), &()).unwrap();
-    let validation = |source: &Path| with!(Options::new(source, &destination), split = "validation".to_owned());
+    let validation = |source: &Path| with!(Options::new(source, &destination), split = Some("validation".to_owned()));
     let (same, other) = (temp.path().join("same"), temp.path().join("other"));
     class_folders(&same, 2);
     class_folders(&other, 2);
@@ -304,7 +305,7 @@ fn adds_a_split_and_refuses_one_with_other_classes() {
     assert_eq!((check(&destination, "train").len(), check(&destination, "validation").len()), (15, 6));
     let flat = temp.path().join("flat");
     put(&flat.join("a.jpg"), &jpeg(1, 20, 20));
-    let test = with!(Options::new(&flat, &destination), split = "test".to_owned());
+    let test = with!(Options::new(&flat, &destination), split = Some("test".to_owned()));
     assert!(matches!(pack(&test, &()).unwrap_err(), Error::Destination(DestinationError::Incompatible { .. })));
 }
 
@@ -317,7 +318,7 @@ fn a_file_of_classes_fixes_their_ids() {
     pack(&options, &()).unwrap();
     assert_eq!(check(&destination, "train")["emu/0000.jpg"].1, Some(0));
     fs::write(&classes, "emu\ndog\n").unwrap();
-    let refused = pack(&with!(options.clone(), split = "b".to_owned()), &()).unwrap_err();
+    let refused = pack(&with!(options.clone(), split = Some("b".to_owned())), &()).unwrap_err();
     assert!(matches!(&refused, Error::Source(SourceError::UnknownClass { class, .. }) if class == "cat"), "{refused}");
     fs::write(&classes, "emu\nemu\n").unwrap();
     assert!(matches!(pack(&options, &()).unwrap_err(), Error::Source(SourceError::ClassesFile { line: 2, .. })));

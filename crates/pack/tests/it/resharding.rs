@@ -20,7 +20,8 @@ fn packed(temp: &Path, name: &str, shards: u64) -> PathBuf {
         class_folders(&photos, if split == "train" { 9 } else { 2 });
         // Large enough to have entry points.
         put(&photos.join("cat/large.jpg"), &jpeg(7, 200, 150));
-        let options = with!(Options::new(&photos, &set), split = split.to_owned(), shards = Shards::Count(shards));
+        let options =
+            with!(Options::new(&photos, &set), split = Some(split.to_owned()), shards = Shards::Count(shards));
         pack(&options, &()).unwrap();
     }
     set

@@ -53,6 +53,21 @@ pub(crate) fn put(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
+/// A tar of these members.
+pub(crate) fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = tar::Builder::new(vec![]);
+    for (name, bytes) in members {
+        let mut header = tar::Header::new_ustar();
+        // Bypasses the tar crate's checks of names, since other programs write such names.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        out.append(&header, *bytes).unwrap();
+    }
+    out.into_inner().unwrap()
+}
+
 /// Class folders `cat`, `dog` and `emu` with `each` JPEGs of different sizes.
 pub(crate) fn class_folders(root: &Path, each: u32) {
     for (c, class) in ["cat", "dog", "emu"].iter().enumerate() {

@@ -20,9 +20,9 @@ __all__ = ["Packed", "PackedPart", "pack", "pack_part", "write_plan"]
 
 @dataclass(frozen=True)
 class Packed:
-    """The result of a pack."""
+    """The result of a pack: of one split, or the sums of several."""
 
-    #: Name of the split.
+    #: Name of the split; of several, their names with commas between them.
     split: str
     #: Number of images.
     images: int
@@ -32,23 +32,53 @@ class Packed:
     bytes: int
     #: Number of classes that have a name.
     classes: int
-    #: Identifies the records: eight hex digits.
+    #: Identifies the records: eight hex digits; of several splits, theirs with commas between them.
     fingerprint: str
     #: Number of inputs that could not be packed.
     rejected: int
-    #: The path or URL of the file that lists them, if there are any.
+    #: The path or URL of the file that lists them, if there are any; of several splits, the first one.
     rejected_file: str | None
     #: Number of shards that an interrupted run had finished.
     resumed_shards: int
     #: Whether the split was complete before, so that nothing was written. Ignored by `==`.
     already_complete: bool = field(default=False, compare=False)
+    #: What of the source is no input: files of other splits, names that systems write, empty folders.
+    left_out: tuple[str, ...] = field(default=(), compare=False)
+    #: The result of each split, in the order of their names, if the source's names tell several.
+    splits: tuple[Packed, ...] = ()
+
+    @property
+    def samples(self) -> int:
+        """Number of samples in the source: those that were packed, and those that could not be."""
+        return self.images + self.rejected
+
+
+def joined(splits: list[Packed]) -> Packed:
+    """Returns the result of several splits as one; that of one split as it is."""
+    if len(splits) == 1:
+        return splits[0]
+    return Packed(
+        split=", ".join(split.split for split in splits),
+        images=sum(split.images for split in splits),
+        shards=sum(split.shards for split in splits),
+        bytes=sum(split.bytes for split in splits),
+        classes=splits[0].classes,
+        fingerprint=", ".join(split.fingerprint for split in splits),
+        rejected=sum(split.rejected for split in splits),
+        rejected_file=next((split.rejected_file for split in splits if split.rejected_file), None),
+        resumed_shards=sum(split.resumed_shards for split in splits),
+        already_complete=all(split.already_complete for split in splits),
+        left_out=splits[0].left_out,
+        splits=tuple(splits),
+    )
 
 
 def pack(
     source: str | os.PathLike[str],
     destination: str | os.PathLike[str],
     *,
-    split: str = "train",
+    split: str | None = None,
+    splits: Literal["auto", "names", "none"] = "auto",
     shard_size: int | str | None = None,
     shards: int | None = None,
     seed: int | None = 0,
@@ -69,6 +99,7 @@ def pack(
     quality: int = 90,
     float_range: tuple[float, float] | None = None,
     on_error: Literal["skip", "fail"] = "skip",
+    allow_empty: bool = False,
     force: bool = False,
     jpeg_entries: bool = True,
     sha256: bool = False,
@@ -76,7 +107,7 @@ def pack(
     single_writer: bool = False,
     progress: bool = False,
 ) -> Packed:
-    """Packs images into a split of a dataset.
+    """Packs images into the splits of a dataset.
 
     If the call is interrupted, by Ctrl-C or a kill, the same call resumes after the last finished shard. If the split is
     complete and was packed from the same source with the same options, `pack` writes nothing and returns it.
@@ -91,7 +122,13 @@ def pack(
     destination
         Folder of the dataset, which is created if it does not exist; or the URL of a folder of a store.
     split
-        Name of the split.
+        Name of the split. If files or top folders of the source are named for splits, only those of this name are packed.
+        Default: each of these names is a split, with class ids in common, and all are published at once; if there are none,
+        `"train"`.
+    splits
+        Whether names of files and top folders are those of splits: `"auto"` if all of them are, and refused where some are and
+        others are not; `"names"`, where a top folder that is named for no split is the split of its own name; or `"none"`,
+        where the source is one split and top folders are classes.
     shard_size, shards
         Size of a shard in bytes, or as text such as `"256MiB"`; or the number of shards.
     seed
@@ -134,6 +171,8 @@ def pack(
         such images cannot be packed there.
     on_error
         What happens to inputs that cannot be packed: `"skip"` lists them in a file, `"fail"` ends the call.
+    allow_empty
+        Whether to publish a split although all of its inputs were rejected.
     force
         Whether to replace a split of that name.
     jpeg_entries
@@ -161,13 +200,19 @@ def pack(
     options = locals().copy()
     report = _prepare(options)
     try:
-        summary = _shardtool.pack(options)
+        summaries = _shardtool.pack(options)
     finally:
         if report is not None:
             report.close()
-    if summary["rejected"]:
-        warn(f"pack rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
-    return Packed(**summary)
+    splits = []
+    for summary in summaries:
+        del summary["samples"]
+        splits.append(Packed(**{**summary, "left_out": tuple(summary["left_out"])}))
+        if summary["rejected"]:
+            warn(f"pack rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
+    if splits[0].left_out:
+        warn(f"pack left out what is no input: {'; '.join(splits[0].left_out)}")
+    return joined(splits)
 
 
 def _prepare(options: dict[str, Any]) -> Any:
@@ -249,17 +294,25 @@ def pack_part(
 def write_plan(source: str | os.PathLike[str], destination: str | os.PathLike[str], **options: Any) -> int:
     """Writes the plan of a pack in parts, with the listing of the source, and no shard. Returns the number of shards. With `force=True`, removes the old split.
 
-    It is not required: the first part that starts writes the plan as well. But then each part lists the source itself.
+    It is not required: the first part that starts writes the plan as well. But then each part lists the source itself. Of a
+    source with several splits, it writes the plan of each; each then has parts and a commit of its own, with `split=NAME`.
 
     Parameters
     ----------
     source, destination, **options
         As of `pack`, the same as for the parts.
     """
+    return sum(shards for _, shards in write_plans(source, destination, **options))
+
+
+def write_plans(
+    source: str | os.PathLike[str], destination: str | os.PathLike[str], **options: Any
+) -> list[tuple[str, int]]:
+    """As `write_plan`; returns name and number of shards of each split."""
     options = _with_defaults(source, destination, options)
     report = _prepare(options)
     try:
-        return int(_shardtool.write_plan(options)[1])
+        return [(split, shards) for split, _, shards, _ in _shardtool.write_plans(options)]
     finally:
         if report is not None:
             report.close()

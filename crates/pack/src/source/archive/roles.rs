@@ -34,6 +34,7 @@ const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"
 const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key__", "filename"];
 
 /// Which field has which role.
+#[derive(Clone)]
 pub(super) struct Roles {
     image: Vec<String>,
     label: Vec<String>,
@@ -56,6 +57,7 @@ pub(super) enum StoredLabel {
 }
 
 /// How labels become class ids.
+#[derive(Clone)]
 pub(super) enum Labels {
     None,
     /// By name, from the names of the source or of a file.

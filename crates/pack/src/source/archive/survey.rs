@@ -50,7 +50,6 @@ pub(super) struct Survey {
 pub(super) struct SurveyResult {
     pub(super) schema: SampleSchema,
     pub(super) labels: Labels,
-    pub(super) repeated: Box<[u64]>,
 }
 
 impl Survey {
@@ -119,6 +118,11 @@ impl Survey {
         }
     }
 
+    /// Returns the hashes of keys that occur more than once since the last call, sorted.
+    pub(super) fn take_repeated(&mut self) -> Box<[u64]> {
+        repeated(std::mem::take(&mut self.keys))
+    }
+
     /// Decides the schema. `classes` are the names in a `--classes` file, `stored` those in the archives' metadata.
     ///
     /// # Errors
@@ -165,7 +169,7 @@ impl Survey {
         }
         let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.dtype)).collect();
         let schema = SampleSchema { classes: class_names, images: true, labelled, columns };
-        Ok(SurveyResult { schema, labels, repeated: repeated(self.keys) })
+        Ok(SurveyResult { schema, labels })
     }
 }
 

@@ -24,10 +24,10 @@ def pack(
     max_retries: int = 3,
     **options: Any,
 ) -> Packed:
-    """Packs a split with the tasks of a Ray cluster: the result of `shardtool.pack`, byte for byte.
+    """Packs splits with the tasks of a Ray cluster: the result of `shardtool.pack`, byte for byte.
 
     Source and destination are URLs, or in a file system that all nodes share. This process plans and commits; each task packs one
-    part. Tasks that are killed, or whose node is lost, are run again. If the call fails, the same call resumes after the last
+    part of one split. Tasks that are killed, or whose node is lost, are run again. If the call fails, the same call resumes after the last
     finished shard.
 
     Parameters
@@ -48,14 +48,17 @@ def pack(
     for name in ("classes", "images"):
         if options.get(name) is not None:
             options[name] = on_every_node(options[name])
-    shards = packing.write_plan(source, destination, **options)
+    plans = packing.write_plans(source, destination, **options)
     options.pop("force", None)
     options["jobs"] = options.get("jobs", num_cpus)
     if parts is None:
         parts = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)) // num_cpus)
-    parts = min(whole("parts", parts, 1, 2**32 - 1), max(1, shards))
+    parts = whole("parts", parts, 1, 2**32 - 1)
     task = ray.remote(_part).options(num_cpus=num_cpus, max_retries=max_retries, name="shardtool.pack")
-    running = [task.remote(source, destination, (part, parts), options) for part in range(parts)]
+    running = []
+    for split, shards in plans:
+        of_split, count = {**options, "split": split}, min(parts, max(1, shards))
+        running += [task.remote(source, destination, (part, count), of_split) for part in range(count)]
     try:
         ray.get(running)
     except BaseException:
@@ -63,7 +66,7 @@ def pack(
             ray.cancel(part, force=True)
         raise
     single_writer = options.get("single_writer", False)
-    return writer.commit(destination, options.get("split", "train"), single_writer=single_writer)
+    return packing.joined([writer.commit(destination, split, single_writer=single_writer) for split, _ in plans])
 
 
 def _part(source: str, destination: str, part: tuple[int, int], options: dict[str, Any]) -> None:

@@ -1,0 +1,62 @@
+//! Names of files and folders that are no inputs and no classes: those that systems leave behind, and the parts of known
+//! layouts.
+
+/// Names that systems and tools write into any folder, in lower case. Names that begin with `.` are ignored as well.
+const SYSTEM: [&str; 10] = [
+    "__macosx",
+    "__pycache__",
+    "@eadir",
+    "#recycle",
+    "$recycle.bin",
+    "system volume information",
+    "lost+found",
+    "thumbs.db",
+    "ehthumbs.db",
+    "desktop.ini",
+];
+/// Names of folders that hold the images of a layout.
+const IMAGES: [&str; 9] =
+    ["images", "image", "imgs", "img", "jpegimages", "leftimg8bit", "image_2", "imagestr", "imagests"];
+/// Names of folders that describe images, or hold what is predicted for each.
+const TARGETS: [&str; 20] = [
+    "annotations",
+    "annotation",
+    "annots",
+    "labels",
+    "label",
+    "masks",
+    "mask",
+    "segmentationclass",
+    "segmentationobject",
+    "segmentations",
+    "imagesets",
+    "gt",
+    "gtfine",
+    "gtcoarse",
+    "label_2",
+    "calib",
+    "ground_truth",
+    "groundtruth",
+    "labelstr",
+    "bboxes",
+];
+
+/// Returns whether a system or tool wrote a file or folder of this name, which is no input.
+pub(crate) fn is_system(name: &str) -> bool {
+    SYSTEM.contains(&name.to_lowercase().as_str())
+}
+
+/// Returns whether folders of these names are the parts of a layout, and no classes: one holds the images, or each of them a
+/// part.
+pub(super) fn are_parts<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    let names: Vec<_> = names.map(str::to_lowercase).collect();
+    let is = |known: &[&str], name: &String| known.contains(&name.as_str());
+    names.iter().any(|name| is(&IMAGES, name)) || (!names.is_empty() && names.iter().all(|name| is(&TARGETS, name)))
+}
+
+/// Returns whether folders of these names inside classes hold images and what describes them.
+pub(super) fn mix_parts<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    let names: Vec<_> = names.map(str::to_lowercase).collect();
+    let any = |known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
+    any(&IMAGES) && any(&TARGETS)
+}

@@ -2,6 +2,7 @@
 
 use crate::{output, text};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use shardtool_pack::DestinationError;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,5 +119,13 @@ impl shardtool_pack::Progress for Images {
 
     fn done(&self, images: u64, bytes: u64) {
         self.0.advance(images, bytes);
+    }
+
+    fn waiting(&self, waited: Duration, holder: &DestinationError) {
+        let Ok(mut shown) = self.0.shown.try_lock() else { return };
+        if waited.is_zero() || shown.elapsed() >= LINE_EVERY {
+            *shown = Instant::now();
+            output::message(format_args!("{holder}; waited {} s", waited.as_secs()));
+        }
     }
 }

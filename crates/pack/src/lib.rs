@@ -69,6 +69,7 @@ mod sample;
 mod shard_writer;
 mod source;
 mod split;
+mod wait;
 mod writer;
 
 pub use adopt::{AdoptOptions, adopt};

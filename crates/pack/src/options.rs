@@ -8,6 +8,7 @@ use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Options of a pack. Start from [`Options::new`] and set what differs.
 #[derive(Debug, Clone)]
@@ -83,6 +84,9 @@ pub struct Options {
     pub ignore_times: bool,
     /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
     pub single_writer: bool,
+    /// How long to wait for another process that packs the same split, such as another rank of the same program; what it packed
+    /// is then found complete. Not with `force`. Default: 0.
+    pub wait: Duration,
 }
 
 /// The split of a source that names none.
@@ -243,6 +247,7 @@ impl Default for Options {
             sha256: false,
             ignore_times: false,
             single_writer: false,
+            wait: Duration::ZERO,
         }
     }
 }

@@ -8,7 +8,7 @@ mod target;
 pub(crate) use target::{Remaining, Target, complete};
 
 use crate::commit::Directory;
-use crate::error::SourceError;
+use crate::error::{DestinationError, SourceError};
 use crate::place::{Place, StoreFolder};
 use crate::plan::{self, Work, stoppable_plans};
 use crate::progress::{Progress, Step, after};
@@ -17,12 +17,13 @@ use crate::shard_writer;
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
-use crate::{Error, JpegLayout, OnError, Options, Plan, rejects};
+use crate::{Error, JpegLayout, OnError, Options, Plan, rejects, wait};
 use shardtool_format::manifest::{Shard, Split};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The result of a pack.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,7 +170,7 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
     if let Some(split) = complete::<P>(options, plan)? {
         return Ok(Written::Complete(split));
     }
-    let target = Target::<P>::new(options)?;
+    let target = wait::until_free(options, progress, || Target::<P>::new(options))?;
     match target.prepare(options, plan, progress)? {
         Remaining::Nothing(split) => Ok(Written::Complete(split)),
         Remaining::PlanFile(split) => {
@@ -229,6 +230,10 @@ impl Progress for AllSplits<'_> {
 
     fn done(&self, images: u64, bytes: u64) {
         self.progress.done(images, bytes);
+    }
+
+    fn waiting(&self, waited: Duration, holder: &DestinationError) {
+        self.progress.waiting(waited, holder);
     }
 
     fn after(&self, step: Step) -> ControlFlow<()> {

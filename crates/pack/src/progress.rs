@@ -1,7 +1,8 @@
 //! Progress of a run, and stopping it.
 
-use crate::Error;
+use crate::{DestinationError, Error};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// Receives the progress of a run, and may stop it. The default methods do nothing.
 pub trait Progress: Sync {
@@ -18,6 +19,11 @@ pub trait Progress: Sync {
     fn after(&self, step: Step) -> ControlFlow<()> {
         let _ = step;
         ControlFlow::Continue(())
+    }
+    /// Called several times a second while the run waits for another process ([`Options::wait`](crate::Options::wait)): how long
+    /// it has waited, and which process it is.
+    fn waiting(&self, waited: Duration, holder: &DestinationError) {
+        let _ = (waited, holder);
     }
     /// Returns whether to end the run. [`pack`](crate::pack()) calls it for each sample, also while archives are surveyed;
     /// other functions do not. If it returns true, the run ends with [`Error::Stopped`] once the samples in work are done,

@@ -10,13 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step,
-    Summary,
+    BoxFormat, DestinationError, JpegLayout, OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind,
+    SplitNames, Step, Summary,
 };
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Arguments of `shardtool.pack`.
 #[derive(FromPyObject)]
@@ -53,6 +54,7 @@ pub(crate) struct PackOptions {
     sha256: bool,
     ignore_times: bool,
     single_writer: bool,
+    wait: f64,
     /// Whether to show a bar on stderr.
     progress: bool,
     /// Function that shows the progress instead of a bar.
@@ -118,6 +120,9 @@ impl PackOptions {
         options.sha256 = self.sha256;
         options.ignore_times = self.ignore_times;
         options.single_writer = self.single_writer;
+        let wait = Duration::try_from_secs_f64(self.wait);
+        options.wait =
+            wait.map_err(|_| error::option(py, &format!("`wait` is {}: expected seconds, at least 0", self.wait)))?;
         Ok(options)
     }
 }
@@ -138,6 +143,10 @@ impl Progress for Watch {
     fn done(&self, images: u64, bytes: u64) {
         self.counts.advance(images, bytes);
         self.bar.iter().for_each(|bar| bar.done(images, bytes));
+    }
+
+    fn waiting(&self, waited: Duration, holder: &DestinationError) {
+        self.bar.iter().for_each(|bar| bar.waiting(waited, holder));
     }
 
     fn after(&self, _step: Step) -> ControlFlow<()> {

@@ -10,6 +10,7 @@ use shardtool_pack::{
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Pack images into a dataset: class folders, a flat folder, a list, TFRecord, WebDataset, Parquet, MDS, or COCO
 ///
@@ -116,6 +117,9 @@ pub(crate) struct Arguments {
     /// Write to a store that does not compare versions of objects: nothing else may write to DESTINATION
     #[arg(long)]
     single_writer: bool,
+    /// Wait for another process that packs the same split, at most this many seconds: what it packed is then complete
+    #[arg(long, value_name = "SECONDS", default_value_t = 21600)]
+    wait: u64,
     /// Write only the shards whose number modulo N is I (I from 0); `shardtool commit` completes the split once all parts are
     /// packed. Parts run on any machines, in any order, also twice
     #[arg(long, value_name = "I/N", conflicts_with_all = ["force", "dry_run"])]
@@ -309,6 +313,7 @@ impl Arguments {
         options.force = self.force;
         options.ignore_times = self.ignore_times;
         options.single_writer = self.single_writer;
+        options.wait = Duration::from_secs(self.wait);
         options.entry_points = self.entries.written();
         options.sha256 = self.sha256;
         options.on_error = match self.on_error {

@@ -269,12 +269,16 @@ fn a_split_has_one_writer() {
     let first = place.spawn(&format!("pack photos {URL}"));
     wait_until("the first pack writes", || place.server.waiting() == 1);
     let message = format!("process {} on", first.id());
-    place.refused(&format!("pack photos {URL}"), &message);
+    place.refused(&format!("pack photos {URL} --wait 0"), &message);
+    let waits = place.spawn(&format!("pack photos {URL}"));
     place.refused(&format!("pack photos {URL} --force"), "is writing this split of s3://bucket/data/set");
     place.refused(&format!("copy here {URL}"), "a split is being packed here");
     place.server.let_pass();
     let output = first.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let output = waits.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("is writing this split") && text(&output).contains("complete"), "{}", text(&output));
     same(&place.bucket(), &place.path("here"));
     place.check_clean();
 }
@@ -292,7 +296,7 @@ fn a_claim_of_another_machine_ends_after_its_silence() {
     child.wait().unwrap();
     place.server.let_pass();
     place.claim_elsewhere(100);
-    place.refused(&format!("pack photos {URL}"), "continues its work 2");
+    place.refused(&format!("pack photos {URL} --wait 0"), "continues its work 2");
     place.claim_elsewhere(125);
     place.run(&format!("pack photos {URL}"), 1);
     same(&place.bucket(), &place.path("here"));

@@ -105,6 +105,7 @@ def pack(
     sha256: bool = False,
     ignore_times: bool = False,
     single_writer: bool = False,
+    wait: float = 21600,
     progress: bool = False,
 ) -> Packed:
     """Packs images into the splits of a dataset.
@@ -184,6 +185,9 @@ def pack(
         times differ.
     single_writer
         Whether nothing else writes to `destination`: for stores that do not compare versions of objects.
+    wait
+        Seconds to wait, at most, for another process that packs the same split, such as another rank of the program: what it
+        packed is then complete, and returned. If that process is killed, this one continues its work. Not with `force`.
     progress
         Whether to show the progress: a bar on a terminal or, if tqdm is installed, in a notebook; else lines on stderr.
 
@@ -228,6 +232,7 @@ def _prepare(options: dict[str, Any]) -> Any:
         options["fps"] = real("fps", fps)
     if float_range is not None:
         options["float_range"] = pair("float_range", float_range)
+    options["wait"] = real("wait", options["wait"])
     options["map"] = list((options["map"] or {}).items())
     types = (options["columns"] or {}).items()
     options["columns"] = [(name, kind) for name, kind in types if not isinstance(kind, Array)]

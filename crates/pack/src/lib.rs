@@ -84,7 +84,9 @@ pub use error::{
 pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use extract::{ExtractOptions, Extracted, Refused, extract};
 pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
-pub use options::{BoxFormat, JpegLayout, OnError, Options, PixelStore, Resize, Shards, SourceKind, SplitNames};
+pub use options::{
+    BoxFormat, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind, SplitNames,
+};
 pub use pack::{Summary, pack, pack_splits};
 pub use parts::{
     Cleaned, CommitOptions, CommittedSplit, PackedPart, Part, SplitStatus, Unfinished, clean, commit_split, pack_part,

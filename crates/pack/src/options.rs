@@ -22,6 +22,9 @@ pub struct Options {
     /// Field names of archives, as pairs of the name to store (`image`, `label`, `key`, `class`, or any feature) and
     /// the archive's name.
     pub map: Vec<(String, String)>,
+    /// Which members of a tar are one sample. Default: those with the same name up to the first dot, as WebDataset reads them;
+    /// refused where that may join several samples.
+    pub member_key: Option<MemberKey>,
     /// Offset that is subtracted from an archive's labels to get class ids. Default 0.
     pub label_offset: i64,
     /// Folder of the dataset, or its URL in a store; created if it does not exist.
@@ -103,6 +106,25 @@ pub enum SplitNames {
     Names,
     /// No: the source is one split, and top folders are classes.
     Ignored,
+}
+
+/// Which members of a tar are one sample: those whose paths are the same up to this dot of the last part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberKey {
+    /// The first dot; the rest of the name is the field, such as `seg.png`.
+    FirstDot,
+    /// The last dot; the extension is the field.
+    LastDot,
+}
+
+impl MemberKey {
+    /// Returns the name used in options.
+    pub fn name(self) -> &'static str {
+        match self {
+            MemberKey::FirstDot => "first-dot",
+            MemberKey::LastDot => "last-dot",
+        }
+    }
 }
 
 /// Kinds of sources.
@@ -220,6 +242,7 @@ impl Default for Options {
             destination: PathBuf::new(),
             from: None,
             map: vec![],
+            member_key: None,
             label_offset: 0,
             split: None,
             split_names: SplitNames::default(),

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    BoxFormat, DestinationError, JpegLayout, OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind,
+    BoxFormat, DestinationError, JpegLayout, MemberKey, OnError, Options, Part, PixelStore, Progress, Resize, Shards,
+    SourceKind,
     SplitNames, Step, Summary,
 };
 use std::ops::ControlFlow;
@@ -34,6 +35,7 @@ pub(crate) struct PackOptions {
     classes: Option<PathBuf>,
     kind: Option<String>,
     map: Vec<(String, String)>,
+    member_key: Option<String>,
     label_offset: i64,
     jpeg: String,
     columns: Vec<(String, String)>,
@@ -86,6 +88,8 @@ impl PackOptions {
         };
         options.from = self.kind.map(|kind| one_of(py, "kind", &kind, &KINDS)).transpose()?;
         options.map = self.map;
+        let dots = [MemberKey::FirstDot, MemberKey::LastDot].map(|dot| (dot.name(), dot));
+        options.member_key = self.member_key.map(|dot| one_of(py, "member_key", &dot, &dots)).transpose()?;
         options.label_offset = self.label_offset;
         let layouts = [("keep", JpegLayout::Keep), ("optimize", JpegLayout::Optimize)];
         options.jpeg = one_of(py, "jpeg", &self.jpeg, &layouts)?;

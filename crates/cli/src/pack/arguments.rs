@@ -6,7 +6,8 @@ use shardtool_decode::FloatRange;
 use shardtool_format::array::Codec;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    ArrayColumn, BoxFormat, JpegLayout, OnError, Options, Part, PixelStore, Resize, Shards, SourceKind, SplitNames,
+    ArrayColumn, BoxFormat, JpegLayout, MemberKey, OnError, Options, Part, PixelStore, Resize, Shards, SourceKind,
+    SplitNames,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -39,6 +40,10 @@ pub(crate) struct Arguments {
     /// Store an archive's field THEIRS as OURS: image, label, key, class, or any feature. May be repeated
     #[arg(long, value_parser = map, value_name = "OURS=THEIRS")]
     map: Vec<(String, String)>,
+    /// Which members of a tar are one sample: those with the same name up to the first dot, or the last one [default: the
+    /// first dot; refused where that may join samples]
+    #[arg(long, value_enum, value_name = "DOT")]
+    member_key: Option<Dot>,
     /// What to subtract from an archive's labels to get class ids
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     label_offset: i64,
@@ -165,6 +170,14 @@ impl NamesArgument {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
+enum Dot {
+    /// `000.seg.png` is the field `seg.png` of the sample `000`, as WebDataset reads it
+    FirstDot,
+    /// `cam_0.05.jpg` is the field `jpg` of the sample `cam_0.05`
+    LastDot,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Boxes {
     /// Left, top, width, height in pixels, as in COCO
     Xywh,
@@ -282,6 +295,10 @@ impl Arguments {
             From::Coco => SourceKind::Coco,
         });
         options.map = self.map.clone();
+        options.member_key = self.member_key.map(|dot| match dot {
+            Dot::FirstDot => MemberKey::FirstDot,
+            Dot::LastDot => MemberKey::LastDot,
+        });
         options.label_offset = self.label_offset;
         options.shards = self.shards.map_or(Shards::Size(self.shard_size), Shards::Count);
         options.seed = (!self.no_shuffle).then_some(self.seed);

@@ -43,6 +43,51 @@ pub enum ArchiveError {
         /// One of them.
         name: String,
     },
+    /// Members of a tar that may be one sample or several, since their names have several dots.
+    #[error(
+        "{file}: the members {members} are one sample, {first}, if its name ends at the first dot, and {last} if names \
+        end at the last one; say which: --member-key first-dot or --member-key last-dot"
+    )]
+    MemberKeys {
+        /// The tar.
+        file: String,
+        /// Names of the members, the first ones.
+        members: String,
+        /// The sample that they are by the first dot.
+        first: String,
+        /// The samples that they are by the last dot.
+        last: String,
+    },
+    /// Two fields may be the label, and differ.
+    #[error(
+        "{file}, sample {number}: the fields {first} and {second} may both be the label, and differ; name it: --map \
+        label={first} or --map label={second}"
+    )]
+    TwoLabels {
+        /// The archive.
+        file: String,
+        /// The sample, from 0.
+        number: u64,
+        /// A field.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// Several fields may be the image, and none is named as images are.
+    #[error("{file}, sample {number}: which field is the image? {fields} may be; name it: --map image={example}{}",
+        if *.members { "; if each is a sample of its own: --member-key last-dot" } else { "" })]
+    SeveralImages {
+        /// Whether the fields are members of a tar.
+        members: bool,
+        /// The archive.
+        file: String,
+        /// The sample, from 0.
+        number: u64,
+        /// The fields.
+        fields: String,
+        /// One of them.
+        example: String,
+    },
     /// A TFRecord file of SequenceExamples, whose feature lists a pack would lose.
     #[error("{} holds tf.train.SequenceExamples; run `shardtool index` on it, which keeps their feature lists", .path.display())]
     SequenceExamples {

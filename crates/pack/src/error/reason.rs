@@ -140,6 +140,12 @@ pub enum Reason {
         /// What is expected.
         expected: &'static str,
     },
+    /// A sample whose members are not next to each other in the tar.
+    #[error(
+        "its members are not adjacent in the tar, so that they are not one sample; write the members in the order of \
+        their names (`tar --sort=name`)"
+    )]
+    NotAdjacent,
     /// A field that occurs twice in one sample.
     #[error("it has the field `{field}` twice")]
     RepeatedField {

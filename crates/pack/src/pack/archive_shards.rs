@@ -148,6 +148,7 @@ impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
         let mut name = None;
         let record = item.sample.and_then(|mut sample| {
             name = sample.key.as_deref().map(str::to_owned);
+            self.surveyed.check_members(&sample)?;
             let fields = || sample.fields.iter().map(|(name, _)| name.to_string()).collect();
             let image = sample.image.ok_or_else(|| Reason::NoImage { fields: fields() })?;
             let packed = self.run.plan.archives.packed(file, item.number, &mut sample)?;

@@ -51,9 +51,9 @@ struct Piece(u64, u32, u64);
 fn listed(options: &Options) -> String {
     let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
     let Options { source, from, map, label_offset, classes, columns, files, frames, .. } = options;
-    let Options { fps, boxes, images, ignore_times, limits, split_names, .. } = options;
+    let Options { fps, boxes, images, ignore_times, limits, split_names, member_key, .. } = options;
     let (names, values) = ((map, classes, columns, files, frames, arrays), (label_offset, fps, boxes, images, limits));
-    format!("{:?}", (source, from, names, values, ignore_times, split_names))
+    format!("{:?}", (source, from, names, values, ignore_times, split_names, member_key))
 }
 
 /// Stores the listing of a plan.

@@ -30,7 +30,7 @@ mod tfrecord;
 mod webdataset;
 
 use crate::class_ids::ClassIds;
-use crate::error::SourceError;
+use crate::error::{ArchiveError, SourceError};
 use crate::ordered::ordered;
 use crate::progress::Progress;
 use crate::sample::{ResolvedSample, SampleSchema, Values};
@@ -64,6 +64,22 @@ pub(crate) struct SurveyedFile {
     pub(crate) file: ArchiveFile,
     /// One count per shard.
     pub(crate) shards: Vec<SampleCount>,
+    /// Hashes of the names of samples whose members are not adjacent, sorted.
+    scattered: Vec<u64>,
+}
+
+impl SurveyedFile {
+    /// Checks that a sample has all of its members.
+    ///
+    /// # Errors
+    /// [`Reason::NotAdjacent`].
+    pub(crate) fn check_members(&self, sample: &Sample<'_>) -> Result<(), Reason> {
+        let key = sample.key.as_deref().filter(|_| !self.scattered.is_empty());
+        match key.map(|key| self.scattered.binary_search(&survey::hash(key))) {
+            Some(Ok(_)) => Err(Reason::NotAdjacent),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Archives {
@@ -87,7 +103,7 @@ impl Archives {
             let expected = "a size of shards, since each archive has its own shards";
             return Err(Error::Option { option: "shards", expected });
         };
-        let roles = Roles::new(&options.map, options.label_offset, options.boxes);
+        let roles = Roles::new(options);
         let limit = options.limits.max_bytes;
         let mut all = Survey::new();
         let mut surveyed_splits = vec![];
@@ -108,8 +124,8 @@ impl Archives {
                 read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
             };
             ordered(options.jobs, files.len(), 2 * options.jobs.get(), survey, |i, survey| {
-                let (shards, survey) = survey?;
-                surveyed.push(SurveyedFile { file: files[i].clone(), shards });
+                let (shards, scattered, survey) = survey?;
+                surveyed.push(SurveyedFile { file: files[i].clone(), shards, scattered });
                 all.join(survey)
             })?;
             if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
@@ -189,6 +205,12 @@ impl Archives {
             }
         })
     }
+}
+
+/// Returns the error of a sample of which several fields may be the image.
+fn several_images(file: &ArchiveFile, number: u64, fields: &[&str], members: bool) -> Error {
+    let (file, example) = (file.name.clone(), fields.first().copied().unwrap_or_default().to_owned());
+    Error::Archive(ArchiveError::SeveralImages { members, file, number, fields: fields.join(", "), example })
 }
 
 fn read(

@@ -15,6 +15,7 @@ mod decoder_panics;
 mod destinations;
 mod exporting;
 mod faults;
+mod grouping;
 mod hostile;
 mod kills;
 mod laws;

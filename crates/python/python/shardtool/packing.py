@@ -86,6 +86,7 @@ def pack(
     classes: str | os.PathLike[str] | None = None,
     kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
     map: Mapping[str, str] | None = None,
+    member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
     jpeg: Literal["keep", "optimize"] = "keep",
     columns: Mapping[str, Literal["int64", "float", "bytes", "file", "frames"] | Array] | None = None,
@@ -143,6 +144,10 @@ def pack(
         clip, in class folders or without classes. The feature `frames` has one value per frame.
     map
         Names of an archive's fields, by their use: `{"image": "photo/bytes"}`.
+    member_key
+        Which members of a tar are one sample: those with the same name up to the first dot, so that `000.seg.png` is the field
+        `seg.png` of `000`, or up to the last dot. Default: the first dot, as WebDataset reads tars; refused where that may join
+        several samples.
     label_offset
         Subtracted from an archive's labels to get class ids.
     jpeg

@@ -37,7 +37,14 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
     let opened = open(file)?;
     let mut rows = Rows { number: 0, visit };
     match guarded(|| SerializedFileReader::new(opened)) {
-        Ok(reader) => rows.file(&reader, roles),
+        Ok(reader) => {
+            let schema = reader.metadata().file_metadata().schema_descr_ptr();
+            let candidates = candidates(&schema, roles);
+            if candidates.len() > 1 {
+                return Err(super::several_images(file, 0, &candidates, false));
+            }
+            rows.file(&reader, roles)
+        }
         Err(damage) => rows.lost(0, damage),
     }
 }
@@ -125,7 +132,8 @@ impl Rows<'_> {
             (Some(()), Some(path)) => Err(Reason::Elsewhere { path }),
             // An image that was not read counts as present.
             (_, key) => {
-                Ok(Sample { key: key.map(Cow::Owned), image: stored.as_ref().map(|bytes| bytes.data()), fields })
+                let image = stored.as_ref().map(|bytes| bytes.data());
+                Ok(Sample { key: key.map(Cow::Owned), image, members: 0, fields })
             }
         };
         self.item(range, sample)
@@ -154,6 +162,15 @@ fn image(schema: &SchemaDescPtr, roles: &Roles) -> Option<String> {
     let named = roles.image(columns.iter().map(|column| column.name()));
     let at = named.or_else(|| columns.iter().position(|column| is_image(column)));
     at.map(|at| columns[at].name().to_owned())
+}
+
+/// Returns the columns with Hugging Face's struct, if none has the name of an image.
+fn candidates<'s>(schema: &'s SchemaDescPtr, roles: &Roles) -> Vec<&'s str> {
+    let columns = schema.root_schema().get_fields();
+    match roles.image(columns.iter().map(|column| column.name())) {
+        Some(_) => vec![],
+        None => columns.iter().filter(|column| is_image(column)).map(|column| column.name()).collect(),
+    }
 }
 
 fn is_image(column: &Type) -> bool {

@@ -6,7 +6,7 @@ use crate::class_ids::{self, ClassIds};
 use crate::sample::{self, SampleSchema, Values};
 use crate::source::nested::Nesting;
 use crate::source::objects;
-use crate::{BoxFormat, Options, Reason};
+use crate::{MemberKey, Options, Reason};
 use shardtool_format::names;
 use std::collections::BTreeMap;
 
@@ -37,7 +37,11 @@ const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key_
 #[derive(Clone)]
 pub(super) struct Roles {
     image: Vec<String>,
+    /// Whether the user named the image's field.
+    pub(super) image_given: bool,
     label: Vec<String>,
+    /// Whether the user named the label's field.
+    label_given: bool,
     key: Vec<String>,
     class: String,
     /// Whether the user named the key's field, which then takes precedence over the sample's name in the archive.
@@ -45,6 +49,8 @@ pub(super) struct Roles {
     /// Features that the user renamed: old and new name.
     renamed: Vec<(String, String)>,
     offset: i64,
+    /// Which members of a tar are one sample, if the user said it.
+    pub(super) member_key: Option<MemberKey>,
     /// How nested values become columns.
     pub(super) nesting: Nesting,
 }
@@ -78,8 +84,9 @@ pub(super) struct RoleFields {
 }
 
 impl Roles {
-    /// Makes roles from `--map`; `offset` is subtracted from stored labels.
-    pub(super) fn new(map: &[(String, String)], offset: i64, boxes: BoxFormat) -> Self {
+    /// Makes the roles that options give.
+    pub(super) fn new(options: &Options) -> Self {
+        let Options { map, label_offset, boxes, member_key, .. } = options;
         let given = |ours: &[&str]| -> Vec<String> {
             map.iter().filter(|(name, _)| ours.contains(&name.as_str())).map(|(_, theirs)| theirs.clone()).collect()
         };
@@ -87,11 +94,15 @@ impl Roles {
             true => known.iter().map(|name| (*name).to_owned()).collect(),
             false => given,
         };
+        let given_image = given(&["image", names::IMAGE_ENCODED]);
+        let given_label = given(&["label", names::CLASS_LABEL]);
         let special = ["image", "label", "key", "class", names::IMAGE_ENCODED, names::CLASS_LABEL, names::IMAGE_KEY];
         let key = given(&["key", names::IMAGE_KEY]);
         Roles {
-            image: or(given(&["image", names::IMAGE_ENCODED]), &IMAGES),
-            label: or(given(&["label", names::CLASS_LABEL]), &LABELS),
+            image_given: !given_image.is_empty(),
+            image: or(given_image, &IMAGES),
+            label_given: !given_label.is_empty(),
+            label: or(given_label, &LABELS),
             key_given: !key.is_empty(),
             key: or(key, &KEYS),
             class: or(given(&["class", names::CLASS_TEXT]), &[names::CLASS_TEXT]).swap_remove(0),
@@ -100,14 +111,15 @@ impl Roles {
                 .filter(|(ours, _)| !special.contains(&ours.as_str()))
                 .map(|(ours, theirs)| (theirs.clone(), ours.clone()))
                 .collect(),
-            offset,
-            nesting: Nesting { boxes, ..Nesting::default() },
+            offset: *label_offset,
+            member_key: *member_key,
+            nesting: Nesting { boxes: *boxes, ..Nesting::default() },
         }
     }
 
     /// Makes the roles of archives whose samples have these columns.
     pub(super) fn of_schema(options: &Options, kind: ArchiveKind, schema: &SampleSchema) -> Self {
-        let mut roles = Roles::new(&options.map, options.label_offset, options.boxes);
+        let mut roles = Roles::new(options);
         // Only these formats have nested values; in others the user chose such names.
         if matches!(kind, ArchiveKind::Webdataset | ArchiveKind::Parquet) {
             roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
@@ -130,6 +142,18 @@ impl Roles {
     #[cfg(feature = "parquet")]
     pub(super) fn labels(&self) -> impl Iterator<Item = &str> {
         self.label.iter().map(String::as_str)
+    }
+
+    /// Returns the names of two fields that both may be the label, of the same type and with different values, unless the user
+    /// named the label's field.
+    pub(super) fn two_labels(&self, sample: &Sample<'_>) -> Option<(String, String)> {
+        let labels = sample.fields.iter().filter(|(name, _)| !self.label_given && self.label.iter().any(|l| l == name));
+        let mut labels = labels.filter_map(|(name, values)| Some((name, label(values)?)));
+        let (name, first) = labels.next()?;
+        let differs = |other: &StoredLabel| {
+            *other != first && matches!(first, StoredLabel::Id(_)) == matches!(other, StoredLabel::Id(_))
+        };
+        labels.find(|(_, other)| differs(other)).map(|(other, _)| (name.to_string(), other.to_string()))
     }
 
     /// Assigns the fields of a sample to roles and takes them out of it.
@@ -179,6 +203,8 @@ impl Roles {
         text(self.class.as_bytes());
         self.renamed.iter().for_each(|(theirs, ours)| [theirs, ours].iter().for_each(|name| text(name.as_bytes())));
         text(&self.offset.to_le_bytes());
+        // Nothing by default, so that plan files of earlier versions still match.
+        self.member_key.iter().for_each(|key| text(key.name().as_bytes()));
     }
 }
 

@@ -197,6 +197,16 @@ fn repeated(mut keys: Vec<u64>) -> Box<[u64]> {
     twice.into_boxed_slice()
 }
 
+/// Returns the hashes of names that several groups of members have, sorted. Groups of the same members are samples of the same
+/// name; of other members, the parts of one sample.
+fn scattered(mut members: Vec<(u64, u64)>) -> Vec<u64> {
+    members.sort_unstable();
+    members.dedup();
+    let mut twice: Vec<_> = members.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].0).collect();
+    twice.dedup();
+    twice
+}
+
 /// Surveys one file.
 pub(super) struct Surveyor<'a> {
     file: &'a ArchiveFile,
@@ -205,6 +215,8 @@ pub(super) struct Surveyor<'a> {
     declared: &'a [(String, DType)],
     progress: &'a dyn Progress,
     shards: Vec<SampleCount>,
+    /// Hashes of the names of samples of a tar, and of the names of their members.
+    members: Vec<(u64, u64)>,
     survey: Survey,
 }
 
@@ -217,11 +229,12 @@ impl<'a> Surveyor<'a> {
         progress: &'a dyn Progress,
     ) -> Self {
         let shards = vec![SampleCount::default(); file.shards(shard_size) as usize];
-        Surveyor { file, shard_size, roles, declared, progress, shards, survey: Survey::new() }
+        Surveyor { file, shard_size, roles, declared, progress, shards, members: vec![], survey: Survey::new() }
     }
 
-    pub(super) fn finish(self) -> (Vec<SampleCount>, Survey) {
-        (self.shards, self.survey)
+    /// Returns the counts of each shard, hashes of the names of samples whose members are not adjacent, and the survey.
+    pub(super) fn finish(self) -> (Vec<SampleCount>, Vec<u64>, Survey) {
+        (self.shards, scattered(self.members), self.survey)
     }
 
     fn label(&mut self, label: StoredLabel, class: Option<&Values>, number: u64) -> Result<(), Error> {
@@ -273,6 +286,13 @@ impl SampleVisitor for Surveyor<'_> {
                 return Rejection::new(format!("{}#{}", self.file.name, item.number), reason).map(drop);
             }
         };
+        if let Some(key) = sample.key.as_deref().filter(|_| sample.members != 0) {
+            self.members.push((hash(key), sample.members));
+        }
+        if let Some((first, second)) = self.roles.two_labels(&sample) {
+            let (file, number) = (self.file.name.clone(), item.number);
+            return Err(Error::Archive(ArchiveError::TwoLabels { file, number, first, second }));
+        }
         let RoleFields { key, label, columns } = self.roles.resolve(&mut sample);
         self.survey.keys.extend(key.as_deref().map(hash));
         if let Some(label) = label {

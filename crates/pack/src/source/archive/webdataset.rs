@@ -1,8 +1,9 @@
 //! tar files of WebDataset samples: consecutive files with the same name up to the first dot of their last path
-//! component are one sample; the rest of the name, in lower case, is the field. The tar may be compressed as a whole. A link
+//! component (or the last dot, [`grouping`]) are one sample; the rest of the name, in lower case, is the field. The tar may be compressed as a whole. A link
 //! is resolved to the member that it leads to ([`links`]). A tar with a header longer than [`MAX_HEADER`] is lost from there
 //! on.
 
+mod grouping;
 mod links;
 
 use super::files::ArchiveFile;
@@ -11,9 +12,11 @@ use super::json;
 use super::roles::Roles;
 use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
+use super::survey;
 use crate::input::Input;
 use crate::sample::Values;
-use crate::{Error, Reason};
+use crate::{Error, MemberKey, Reason};
+use grouping::{Doubts, split};
 use links::{Links, Target};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -80,6 +83,7 @@ struct Reader<'a> {
     /// What links lead to, once there was one.
     links: Option<Links>,
     group: Option<Group>,
+    doubts: Doubts,
     /// Contents of the group's members, concatenated.
     data: Vec<u8>,
 }
@@ -104,7 +108,18 @@ impl<'a> Reader<'a> {
         length: Option<u64>,
         visit: &'a mut dyn SampleVisitor,
     ) -> Self {
-        Reader { file, roles, limit, length, visit, number: 0, links: None, group: None, data: vec![] }
+        Reader {
+            file,
+            roles,
+            limit,
+            length,
+            visit,
+            number: 0,
+            links: None,
+            group: None,
+            doubts: Doubts::default(),
+            data: vec![],
+        }
     }
 
     fn entries<R: Read>(mut self, mut entries: tar::Entries<'_, R>, header: &Allowance) -> Result<(), Error> {
@@ -148,7 +163,9 @@ impl<'a> Reader<'a> {
             self.item(at, bytes, Err(Reason::NotUtf8))?;
             return Ok(Ok(()));
         };
-        let Some((key, field)) = split(&path) else { return Ok(Ok(())) };
+        let Some((key, field)) = split(&path, self.roles.member_key.unwrap_or(MemberKey::FirstDot)) else {
+            return Ok(Ok(()));
+        };
         if self.group.as_ref().is_none_or(|group| group.key != key) {
             self.finish()?;
             let at = entry.raw_header_position();
@@ -212,6 +229,10 @@ impl<'a> Reader<'a> {
     /// Passes the current sample to the visitor, if there is one.
     fn finish(&mut self) -> Result<(), Error> {
         let Some(Group { key, at, members, names, end, problem }) = self.group.take() else { return Ok(()) };
+        if self.roles.member_key.is_none() {
+            self.doubts.check(self.file, &key, members.iter().map(|(field, _)| field.as_str()))?;
+        }
+        check_images(self.file, self.number, &members, self.roles)?;
         let data = std::mem::take(&mut self.data);
         let sample = match problem {
             Some(reason) => Err(reason),
@@ -242,19 +263,28 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Splits a member's path into key and field. Returns `None` if the member belongs to no sample: its name has no dot,
-/// is hidden, or is `__NAME__`, which WebDataset reserves.
-fn split(path: &str) -> Option<(&str, &str)> {
-    let own = !path.contains('/') && path.starts_with("__") && path.ends_with("__");
-    let last = path.rfind('/').map_or(0, |slash| slash + 1);
-    let dot = last + path[last..].find('.')?;
-    (dot > last && !own).then(|| (&path[..dot], &path[dot + 1..]))
-}
-
 /// Returns the rank of a field as the image, by its whole name, otherwise by its last extension (`image.jpg`).
 fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
     let whole = roles.image_rank(field).map(|rank| (false, rank));
     whole.or_else(|| roles.image_rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
+}
+
+/// Checks that not several fields may be the image by their last extension, none of which is named as images are.
+///
+/// # Errors
+/// [`ArchiveError::SeveralImages`].
+fn check_images(
+    file: &ArchiveFile,
+    number: u64,
+    members: &[(String, Range<usize>)],
+    roles: &Roles,
+) -> Result<(), Error> {
+    let ranked = || members.iter().filter_map(|(field, _)| Some((is_image(field, roles)?, field)));
+    let by_extension: Vec<_> = ranked().map(|(_, field)| field.as_str()).collect();
+    if roles.image_given || by_extension.len() < 2 || ranked().any(|((by_extension, _), _)| !by_extension) {
+        return Ok(());
+    }
+    Err(super::several_images(file, number, &by_extension, true))
 }
 
 fn sample<'a>(
@@ -280,7 +310,10 @@ fn sample<'a>(
         let name = if names.contains(&name) { format!("json/{name}") } else { name };
         fields.push((Cow::Owned(name), values));
     }
-    Ok(Sample { key: Some(Cow::Borrowed(key)), image: image.map(|i| &data[members[i].1.clone()]), fields })
+    let image = image.map(|i| &data[members[i].1.clone()]);
+    let mut sorted: Vec<_> = members.iter().map(|(field, _)| field.as_str()).collect();
+    sorted.sort_unstable();
+    Ok(Sample { key: Some(Cow::Borrowed(key)), image, members: survey::hash(&sorted.join("/")), fields })
 }
 
 /// Parses the class of a `.cls` file: an integer, otherwise a name.

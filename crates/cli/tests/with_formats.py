@@ -402,6 +402,68 @@ class Formats(unittest.TestCase):
                 at += size
             self.assertEqual((out / f"{shard.stem}.idx").read_text().splitlines(), expected)
 
+    def test_splits_of_hugging_face_keep_their_names(self):
+        """Files as `datasets` names them become their splits, with its class names, in one command."""
+        def split(labels):
+            features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+            return datasets.Dataset.from_dict({"image": [self.image(i) for i in range(len(labels))], "label": labels}, features)
+        with tempfile.TemporaryDirectory() as temp:
+            data, out = pathlib.Path(temp, "data"), pathlib.Path(temp, "out")
+            data.mkdir()
+            made = datasets.DatasetDict(train=split([0, 1, 1]), validation=split([1]), test=split([0, 0]))
+            for name, of in made.items():
+                of.to_parquet(data / f"{name}-00000-of-00001.parquet")
+            told = json.loads(shardtool("pack", data, out, "--dry-run", "--json"))
+            self.assertEqual({s["split"]: s["inputs"] for s in told["splits"]},
+                             {name: [f"{name}-00000-of-00001.parquet"] for name in made})
+            shardtool("pack", data, out)
+            manifest = json.loads((out / "dataset.json").read_text())
+            self.assertEqual(manifest["classes"], ["cat", "dog"])
+            for name, of in made.items():
+                labels = sorted(int(r["image/class/label"][0]) for r in records(out, name).values())
+                self.assertEqual(labels, sorted(of["label"]))
+            # Other names of the same ids are refused.
+            other = made["test"].cast_column("label", datasets.ClassLabel(names=["dog", "cat"]))
+            other.to_parquet(data / "test-00000-of-00001.parquet")
+            shardtool("pack", data, pathlib.Path(temp, "other"), status=2)
+
+    def test_parquet_reasons_are_the_true_ones(self):
+        """Lists of images, labels of -1, floats as labels, several structs, and a compression that is not read."""
+        image = lambda: {"bytes": self.image(1)["bytes"], "path": None}
+        def refused(status, *options, compression="snappy", **columns):
+            with tempfile.TemporaryDirectory() as temp:
+                file = pathlib.Path(temp, "a.parquet")
+                pq.write_table(pa.table(columns), file, compression=compression)
+                run = subprocess.run([SHARDTOOL, "pack", file, temp + "/out", *options], capture_output=True, text=True)
+                self.assertEqual(run.returncode, status, run.stdout + run.stderr)
+                return run.stdout + run.stderr
+        self.assertIn("images:frames", refused(2, images=[[image(), image()]]))
+        self.assertIn("--map label=none", refused(2, image=[image()], label=[-1]))
+        self.assertIn("1 sample = 1 record + 0 rejected", refused(0, "--map", "label=none", image=[image()], label=[-1]))
+        self.assertIn("--map label=none", refused(2, image=[image()] * 2, label=[1.0, float("nan")]))
+        refused(0, image=[image()] * 2, target=[0.5, 1.0])
+        self.assertIn("--map image=mask", refused(2, mask=[image()], photo=[image()]))
+        refused(0, "--map", "image=photo", mask=[image()], photo=[image()])
+        self.assertIn("not damaged", refused(2, compression="brotli", image=[image()]))
+
+    def test_webdataset_names_with_dots_are_asked_for(self):
+        """Names as a camera with a time in seconds has them, written by WebDataset."""
+        with tempfile.TemporaryDirectory() as temp:
+            tar, out = pathlib.Path(temp, "a.tar"), pathlib.Path(temp, "out")
+            with wds.TarWriter(str(tar)) as sink:
+                for i in range(4):
+                    sink.write({"__key__": f"cam_0.{i:02}", "jpg": self.image(i)["bytes"], "cls": i})
+            shardtool("pack", tar, out, status=2)
+            shardtool("pack", tar, out, "--member-key", "last-dot")
+            found = {key: int(r["image/class/label"][0]) for key, r in records(out).items()}
+            self.assertEqual(found, {f"cam_0.{i:02}": i for i in range(4)})
+
+    def image(self, number):
+        """Returns a JPEG as Hugging Face's struct."""
+        out = io.BytesIO()
+        Image.new("RGB", (20 + number, 16), (number * 40, 90, 10)).save(out, "JPEG")
+        return {"bytes": out.getvalue(), "path": None}
+
     def test_damaged_tars_are_reported(self):
         """A truncated tar: complete samples are packed, the others are listed."""
         folder = self.folder("tars")

@@ -58,6 +58,43 @@ pub enum ArchiveError {
         /// The samples that they are by the last dot.
         last: String,
     },
+    /// A Parquet file whose rows hold lists of images.
+    #[error(
+        "{file}: the column {column} holds a list of images in each row, but a sample has one; write a row for each image, \
+        or the files and a list of them (JSON Lines) for --column {column}:frames"
+    )]
+    ImageLists {
+        /// The archive.
+        file: String,
+        /// The column.
+        column: String,
+    },
+    /// Archives whose metadata name the classes differently, so that their ids differ.
+    #[error(
+        "{first} and {second} name the classes differently, so that the same id is not the same class; write the files with \
+        one list of classes, or pack them into different datasets"
+    )]
+    ClassNames {
+        /// An archive.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// Labels that are whole numbers, but stored as floats: some may be missing (NaN).
+    #[error(
+        "{file}, sample {number}: the label {field} is a floating-point number ({value}), as pandas stores integers of which \
+        some are missing; store integers and leave out rows without a label, or keep it as a feature: --map label=none"
+    )]
+    FloatLabels {
+        /// An archive.
+        file: String,
+        /// A sample, from 0.
+        number: u64,
+        /// The field.
+        field: String,
+        /// Its value.
+        value: f64,
+    },
     /// Two fields may be the label, and differ.
     #[error(
         "{file}, sample {number}: the fields {first} and {second} may both be the label, and differ; name it: --map \

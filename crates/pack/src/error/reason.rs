@@ -111,7 +111,8 @@ pub enum Reason {
         fields: Vec<String>,
     },
     /// A label that is not a class id.
-    #[error("label `{label}`{} is not a class id", minus(*.offset))]
+    #[error("label `{label}`{} is not a class id{}", minus(*.offset), if .label.starts_with('-') { "; if the samples have no \
+        labels: --map label=none" } else { "" })]
     Label {
         /// The label as stored.
         label: String,
@@ -211,6 +212,23 @@ pub enum Reason {
     #[cfg(feature = "parquet")]
     #[error("the file is damaged; the rest of it is lost")]
     Parquet(#[source] BoxError),
+    /// A Parquet file with a feature that this program does not read.
+    #[cfg(feature = "parquet")]
+    #[error(
+        "the file is not damaged, but this program cannot read it; write it again with another compression, such as zstd"
+    )]
+    ParquetFeature(#[source] BoxError),
+    /// A length in a TFRecord file that does not match its CRC: where the next record begins is not known.
+    #[error("the rest of the file is lost with it: {}", rest(*.bytes, *.records))]
+    LostRest {
+        /// What is wrong with the length.
+        #[source]
+        damage: shardtool_format::Error,
+        /// Bytes from there to the end of the file; `None` if it is compressed.
+        bytes: Option<u64>,
+        /// The records in these bytes that are not damaged, at least.
+        records: Option<u64>,
+    },
     /// A record of a dataset that cannot be read.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
@@ -292,6 +310,13 @@ pub enum Reason {
 fn listed(fields: &[String]) -> String {
     let shown: Vec<_> = fields.iter().take(12).map(|field| format!("`{field}`")).collect();
     if fields.is_empty() { String::new() } else { format!(" ({})", shown.join(", ")) }
+}
+
+fn rest(bytes: Option<u64>, records: Option<u64>) -> String {
+    match (bytes, records) {
+        (Some(bytes), Some(records)) => format!("{bytes} bytes, with at least {records} good records"),
+        _ => "an unknown number of records, since the file is compressed".to_owned(),
+    }
 }
 
 fn minus(offset: i64) -> String {

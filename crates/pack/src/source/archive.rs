@@ -136,13 +136,10 @@ impl Archives {
             // Keys are unique in a split.
             surveyed_splits.push((split, surveyed, all.take_repeated()));
         }
-        #[cfg(feature = "parquet")]
-        let stored = match (kind, surveyed_splits.first().and_then(|(_, surveyed, _)| surveyed.first())) {
-            (ArchiveKind::Parquet, Some(surveyed)) => parquet::class_names(&surveyed.file, &roles)?,
+        let stored = match kind {
+            ArchiveKind::Parquet => stored_names(surveyed_splits.iter().flat_map(|(_, surveyed, _)| surveyed), &roles)?,
             _ => None,
         };
-        #[cfg(not(feature = "parquet"))]
-        let stored = None;
         let survey::SurveyResult { mut schema, labels } = all.describe(classes, stored, options)?;
         let roles = Roles::of_schema(options, kind, &schema);
         schema.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
@@ -205,6 +202,34 @@ impl Archives {
             }
         })
     }
+}
+
+/// Returns the class names in the metadata of archives, which all that have some have in common.
+///
+/// # Errors
+/// [`ArchiveError::ClassNames`], [`Error::Io`].
+#[cfg(feature = "parquet")]
+fn stored_names<'f>(
+    files: impl Iterator<Item = &'f SurveyedFile>,
+    roles: &Roles,
+) -> Result<Option<Vec<String>>, Error> {
+    let mut known: Option<(&str, Vec<String>)> = None;
+    for SurveyedFile { file, .. } in files {
+        match (parquet::class_names(file, roles)?, &known) {
+            (Some(names), None) => known = Some((&file.name, names)),
+            (Some(names), Some((first, others))) if names != *others => {
+                let (first, second) = ((*first).to_owned(), file.name.clone());
+                return Err(Error::Archive(ArchiveError::ClassNames { first, second }));
+            }
+            _ => {}
+        }
+    }
+    Ok(known.map(|(_, names)| names))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn stored_names<'f>(_: impl Iterator<Item = &'f SurveyedFile>, _: &Roles) -> Result<Option<Vec<String>>, Error> {
+    Ok(None)
 }
 
 /// Returns the error of a sample of which several fields may be the image.

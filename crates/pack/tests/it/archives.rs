@@ -110,6 +110,23 @@ fn kinds(folder: &Path) -> BTreeMap<String, DType> {
     manifest(folder).features.into_iter().map(|f| (f.name, f.dtype)).collect()
 }
 
+#[test]
+fn a_bad_length_says_how_much_is_lost() {
+    let file = theirs(0, 9);
+    let third: usize = records(&file)[3].0 as usize;
+    let mut damaged = file.clone();
+    damaged[third + 9] ^= 1;
+    let reason = |bytes: &[u8]| {
+        let Folder { _temp, source, destination } = folder(&[("a.tfrecord", bytes)]);
+        let summary = pack(&theirs_options(&source, &destination), &()).unwrap();
+        assert_eq!((summary.split.records(), summary.samples), (3, 4));
+        rejected(&summary.rejected_file.unwrap()).swap_remove(0).1
+    };
+    let text = reason(&damaged);
+    assert!(text.contains(&format!("{} bytes, with at least 5 good records", file.len() - third)), "{text}");
+    assert!(reason(&gzip(&damaged)).contains("an unknown number of records"));
+}
+
 /// Appends a member of another type than a file.
 fn special(out: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, target: &str) {
     let mut header = tar::Header::new_gnu();

@@ -11,7 +11,7 @@ use super::sample::{Sample, SampleVisitor, VisitedSample};
 use crate::error::fault;
 use crate::sample::Values;
 use crate::source::nested::Nesting;
-use crate::{Error, Reason};
+use crate::{ArchiveError, Error, Reason};
 use input::Input;
 use pages::CheckedGroup;
 use parquet::errors::ParquetError;
@@ -40,6 +40,10 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
         Ok(reader) => {
             let schema = reader.metadata().file_metadata().schema_descr_ptr();
             let candidates = candidates(&schema, roles);
+            if let Some(column) = image_lists(&schema, roles) {
+                let (file, column) = (file.name.clone(), column.to_owned());
+                return Err(Error::Archive(ArchiveError::ImageLists { file, column }));
+            }
             if candidates.len() > 1 {
                 return Err(super::several_images(file, 0, &candidates, false));
             }
@@ -141,7 +145,13 @@ impl Rows<'_> {
 
     /// Rejects the row at which the file becomes unreadable.
     fn lost(&mut self, at: u64, damage: ParquetError) -> Result<(), Error> {
-        self.item(at..at, Err(Reason::Parquet(damage.into())))
+        let unsupported = match &damage {
+            ParquetError::NYI(_) => true,
+            ParquetError::General(text) => text.contains("feature"),
+            _ => false,
+        };
+        let reason = if unsupported { Reason::ParquetFeature } else { Reason::Parquet };
+        self.item(at..at, Err(reason(damage.into())))
     }
 
     fn item(&mut self, range: std::ops::Range<u64>, sample: Result<Sample<'_>, Reason>) -> Result<(), Error> {
@@ -171,6 +181,19 @@ fn candidates<'s>(schema: &'s SchemaDescPtr, roles: &Roles) -> Vec<&'s str> {
         Some(_) => vec![],
         None => columns.iter().filter(|column| is_image(column)).map(|column| column.name()).collect(),
     }
+}
+
+/// Returns a column of lists of images, if no column is the image.
+fn image_lists<'s>(schema: &'s SchemaDescPtr, roles: &Roles) -> Option<&'s str> {
+    let columns = schema.root_schema().get_fields();
+    // A list is a group of a repeated group of the element.
+    let inner = |column: &Type| column.is_group() && column.get_fields().iter().any(|inner| holds_image(inner));
+    let list = columns.iter().find(|column| !is_image(column) && inner(column));
+    list.filter(|_| image(schema, roles).is_none()).map(|column| column.name())
+}
+
+fn holds_image(column: &Type) -> bool {
+    is_image(column) || (column.is_group() && column.get_fields().iter().any(|inner| holds_image(inner)))
 }
 
 fn is_image(column: &Type) -> bool {

@@ -33,6 +33,9 @@ const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"
 /// Field names of keys, for samples that have no name in the archive.
 const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key__", "filename"];
 
+/// In place of the name of the label's field: there is none, and all fields are features.
+const NO_LABEL: &str = "none";
+
 /// Which field has which role.
 #[derive(Clone)]
 pub(super) struct Roles {
@@ -102,7 +105,10 @@ impl Roles {
             image_given: !given_image.is_empty(),
             image: or(given_image, &IMAGES),
             label_given: !given_label.is_empty(),
-            label: or(given_label, &LABELS),
+            label: match &given_label[..] {
+                [none] if none == NO_LABEL => vec![],
+                _ => or(given_label, &LABELS),
+            },
             key_given: !key.is_empty(),
             key: or(key, &KEYS),
             class: or(given(&["class", names::CLASS_TEXT]), &[names::CLASS_TEXT]).swap_remove(0),
@@ -154,6 +160,18 @@ impl Roles {
             *other != first && matches!(first, StoredLabel::Id(_)) == matches!(other, StoredLabel::Id(_))
         };
         labels.find(|(_, other)| differs(other)).map(|(other, _)| (name.to_string(), other.to_string()))
+    }
+
+    /// Returns a field that has the name of a label and a floating-point number, if no other field is the label.
+    pub(super) fn float_label<'s>(&self, sample: &'s Sample<'_>) -> Option<(&'s str, f32)> {
+        let labels = || sample.fields.iter().filter(|(name, _)| self.label.iter().any(|l| l == name));
+        if labels().any(|(_, values)| label(values).is_some()) {
+            return None;
+        }
+        labels().find_map(|(name, values)| match values {
+            Values::Float(value) => Some((&**name, *value)),
+            _ => None,
+        })
     }
 
     /// Assigns the fields of a sample to roles and takes them out of it.

@@ -41,6 +41,10 @@ pub(super) struct Survey {
     columns: BTreeMap<String, Seen>,
     /// The type of labels.
     label: Option<Seen>,
+    /// The first label that is a float: its file, sample, field and value.
+    float_label: Option<(String, u64, String, f64)>,
+    /// Whether such a label is not a whole number, so that it is no class id.
+    fractions: bool,
     names: BTreeSet<String>,
     pairs: ClassNames,
     keys: Vec<u64>,
@@ -57,6 +61,8 @@ impl Survey {
         Survey {
             columns: BTreeMap::new(),
             label: None,
+            float_label: None,
+            fractions: false,
             names: BTreeSet::new(),
             pairs: ClassNames::new(names::CLASS_LABEL, 0),
             keys: vec![],
@@ -74,6 +80,8 @@ impl Survey {
         if let Some(seen) = other.label {
             self.labelled(seen)?;
         }
+        self.float_label = self.float_label.take().or(other.float_label);
+        self.fractions |= other.fractions;
         self.names.extend(other.names);
         self.few_classes()?;
         self.pairs.join(other.pairs);
@@ -139,6 +147,10 @@ impl Survey {
                 None if name == LABEL && self.label.is_some() => {}
                 None => return Err(Error::Archive(ArchiveError::UnknownColumn { column: name.clone() })),
             }
+        }
+        if let Some((file, number, field, value)) = self.float_label.filter(|_| self.label.is_none() && !self.fractions)
+        {
+            return Err(Error::Archive(ArchiveError::FloatLabels { file, number, field, value }));
         }
         let (labels, class_names) = match self.label.map(|seen| seen.dtype) {
             None => {
@@ -292,6 +304,11 @@ impl SampleVisitor for Surveyor<'_> {
         if let Some((first, second)) = self.roles.two_labels(&sample) {
             let (file, number) = (self.file.name.clone(), item.number);
             return Err(Error::Archive(ArchiveError::TwoLabels { file, number, first, second }));
+        }
+        if let Some((field, value)) = self.roles.float_label(&sample) {
+            self.survey.fractions |= value.is_finite() && value.fract() != 0.0;
+            let seen = || (self.file.name.clone(), item.number, field.to_owned(), value.into());
+            self.survey.float_label.get_or_insert_with(seen);
         }
         let RoleFields { key, label, columns } = self.roles.resolve(&mut sample);
         self.survey.keys.extend(key.as_deref().map(hash));

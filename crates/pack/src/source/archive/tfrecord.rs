@@ -4,6 +4,7 @@ use super::files::ArchiveFile;
 use super::roles::Roles;
 use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, fill, skip};
+use crate::frames::{FrameAt, Frames};
 use crate::sample::Values;
 use crate::{ArchiveError, Error, Reason};
 use shardtool_format as format;
@@ -28,6 +29,9 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
             Ok(None) => return Ok(()),
             Ok(Some(Next::Data)) => ((data.len() + OVERHEAD_BYTES) as u64, sample(&data, roles), false),
             Ok(Some(Next::Lost { bytes, reason })) => (bytes, Err(reason), false),
+            Err(Reason::Record(damage @ format::Error::LengthCrc { .. })) => {
+                (0, Err(rest_from(file, at, damage)), true)
+            }
             Err(reason) => (0, Err(reason), true),
         };
         visit.item(VisitedSample { number, at, bytes, sample })?;
@@ -37,6 +41,30 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
         number += 1;
         at += bytes;
     }
+}
+
+/// Returns the reason for a bad length at a byte of a file: what is lost with it, as far as it is known.
+fn rest_from(file: &ArchiveFile, at: u64, damage: format::Error) -> Reason {
+    let count = || {
+        let mut frames = Frames::open(&file.path).ok()?;
+        if frames.compression().ok()?.is_some() {
+            return None;
+        }
+        let (mut records, mut offset) = (0, at + 1);
+        while offset < frames.bytes() {
+            offset = frames.next_header(offset).ok()?;
+            offset += match (offset < frames.bytes()).then(|| frames.at(offset)).transpose().ok()? {
+                Some(FrameAt::Record(data, _)) => {
+                    records += 1;
+                    (data.len() + OVERHEAD_BYTES) as u64
+                }
+                _ => 1,
+            };
+        }
+        Some((frames.bytes() - at, records))
+    };
+    let found = count();
+    Reason::LostRest { damage, bytes: found.map(|(bytes, _)| bytes), records: found.map(|(_, records)| records) }
 }
 
 enum Next {

@@ -85,7 +85,8 @@ pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use extract::{ExtractOptions, Extracted, Refused, extract};
 pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 pub use options::{
-    BoxFormat, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind, SplitNames,
+    Annotated, BoxFormat, BoxUnit, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind,
+    SplitNames,
 };
 pub use pack::{Summary, pack, pack_splits};
 pub use parts::{

@@ -56,6 +56,11 @@ pub struct Options {
     pub fps: Option<f32>,
     /// Format of the boxes in `objects`. Default: left, top, width, height in pixels.
     pub boxes: BoxFormat,
+    /// Unit of the boxes and keypoints in `objects`; `None` is pixels, and refuses boxes that are all at most 1.
+    pub box_unit: Option<BoxUnit>,
+    /// The image that they refer to, if it has an EXIF orientation; `None` is the one whose size the columns `width` and `height`
+    /// give, and refuses the image if these do not tell.
+    pub annotated: Option<Annotated>,
     /// The folder of a COCO file's images. Default: the file's folder.
     pub images: Option<PathBuf>,
     /// How pixels are stored. Default: unchanged image files.
@@ -147,6 +152,44 @@ pub enum SourceKind {
     Mds,
     /// A COCO annotation file.
     Coco,
+}
+
+/// Unit of coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoxUnit {
+    /// Pixels of the annotated image.
+    Pixel,
+    /// Fractions of its width and height.
+    Fraction,
+}
+
+impl BoxUnit {
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            BoxUnit::Pixel => "pixel",
+            BoxUnit::Fraction => "fraction",
+        }
+    }
+}
+
+impl Annotated {
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Annotated::Coded => "coded",
+            Annotated::Upright => "upright",
+        }
+    }
+}
+
+/// The image that coordinates refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Annotated {
+    /// The image as it is coded, without its EXIF orientation.
+    Coded,
+    /// The image as it is shown, with its EXIF orientation applied.
+    Upright,
 }
 
 /// Format of boxes.
@@ -256,6 +299,8 @@ impl Default for Options {
             frames: vec![],
             fps: None,
             boxes: BoxFormat::default(),
+            box_unit: None,
+            annotated: None,
             images: None,
             pixels: PixelStore::Encoded,
             jpeg: JpegLayout::Keep,

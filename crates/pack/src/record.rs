@@ -7,7 +7,7 @@ pub(crate) mod optimize;
 use crate::array::npy;
 use crate::input::{self, place};
 use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
-use crate::source::objects::{self, CodedImage};
+use crate::source::coordinates::{self, ImageSizes};
 use crate::source::{Entry, Listing};
 use crate::{JpegLayout, Options, Reason};
 use image::{ImageConverter, PixelArray, StoredImage};
@@ -118,21 +118,19 @@ impl<'a> RecordWriter<'a> {
         let coded;
         let stored = match image {
             Image::None => {
-                let values = coordinates(self.schema, fields.values, None, false)?;
+                let values = coordinates::stored(self.schema, fields.values, None, self.options)?;
                 let fields = Fields { values: &values, ..*fields };
                 return frame(self.schema, &fields, None, vec![], Outcome::Other, buffer);
             }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
                 let info = decode::probe(file, &self.options.limits)?;
-                coded =
-                    Some(CodedImage { width: info.width, height: info.height, orientation: info.orientation.into() });
+                coded = ((info.width, info.height), u32::from(info.orientation));
                 decode::check_complete(file)?;
                 self.storing.store(file, &info, self.options)?
             }
             Image::Pixels(pixels) => {
-                let (width, height) = pixels.size();
-                coded = Some(CodedImage { width, height, orientation: 1 });
+                coded = (pixels.size(), 1);
                 self.storing.store_pixels(&pixels, self.options)?
             }
         };
@@ -141,26 +139,12 @@ impl<'a> RecordWriter<'a> {
             None => (stored, Outcome::Other),
         };
         let entries = if self.options.entry_points { decode::entry_points(stored.bytes) } else { vec![] };
-        let turned = coded.as_ref().is_some_and(|coded| coded.orientation != stored.orientation);
-        let values = coordinates(self.schema, fields.values, coded.as_ref(), turned)?;
+        let (coded, orientation) = coded;
+        let turned = orientation != stored.orientation;
+        let sizes = ImageSizes { coded, orientation, stored: (stored.width, stored.height), turned };
+        let values = coordinates::stored(self.schema, fields.values, Some(&sizes), self.options)?;
         frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
     }
-}
-
-/// Converts coordinates to fractions of the image as stored.
-fn coordinates<'v>(
-    schema: &SampleSchema,
-    values: &'v [Values],
-    coded: Option<&CodedImage>,
-    turned: bool,
-) -> Result<Cow<'v, [Values]>, Reason> {
-    let mut out = Cow::Borrowed(values);
-    for (at, (name, _)) in schema.columns.iter().enumerate() {
-        if let Some(stored) = objects::stored(name, &values[at], coded, turned) {
-            out.to_mut()[at] = stored?;
-        }
-    }
-    Ok(out)
 }
 
 /// Encodes a sample's Example and frames it into `buffer`.

@@ -4,6 +4,8 @@
 pub(crate) mod archive;
 pub(crate) mod clips;
 mod coco;
+mod coco_members;
+pub(crate) mod coordinates;
 mod detect;
 mod folder;
 mod infer;

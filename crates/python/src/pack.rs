@@ -10,9 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    BoxFormat, DestinationError, JpegLayout, MemberKey, OnError, Options, Part, PixelStore, Progress, Resize, Shards,
-    SourceKind,
-    SplitNames, Step, Summary,
+    Annotated, BoxFormat, BoxUnit, DestinationError, JpegLayout, MemberKey, OnError, Options, Part, PixelStore,
+    Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary,
 };
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -42,6 +41,8 @@ pub(crate) struct PackOptions {
     fps: Option<f32>,
     arrays: Vec<ArrayOptions>,
     boxes: String,
+    box_unit: Option<String>,
+    annotated: Option<String>,
     images: Option<PathBuf>,
     pixels: String,
     zstd_level: i32,
@@ -73,6 +74,18 @@ const KINDS: [(&str, SourceKind); 8] = [
     ("mds", SourceKind::Mds),
     ("coco", SourceKind::Coco),
 ];
+
+/// Converts the options `box_unit` and `annotated`.
+pub(crate) fn coordinates(
+    py: Python<'_>,
+    unit: Option<String>,
+    annotated: Option<String>,
+) -> PyResult<(Option<BoxUnit>, Option<Annotated>)> {
+    let units = [BoxUnit::Pixel, BoxUnit::Fraction].map(|unit| (unit.name(), unit));
+    let images = [Annotated::Coded, Annotated::Upright].map(|image| (image.name(), image));
+    let unit = unit.map(|name| one_of(py, "box_unit", &name, &units)).transpose()?;
+    Ok((unit, annotated.map(|name| one_of(py, "annotated", &name, &images)).transpose()?))
+}
 
 impl PackOptions {
     fn options(self, py: Python<'_>) -> PyResult<Options> {
@@ -106,6 +119,7 @@ impl PackOptions {
         }
         options.fps = self.fps;
         options.arrays = self.arrays.into_iter().map(|array| array.column(py)).collect::<PyResult<_>>()?;
+        (options.box_unit, options.annotated) = coordinates(py, self.box_unit, self.annotated)?;
         options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
         options.images = self.images;
         let zstd = PixelStore::RawZstd { level: self.zstd_level };

@@ -38,6 +38,8 @@ pub(crate) struct Options {
     force: bool,
     jpeg_entries: bool,
     sha256: bool,
+    box_unit: Option<String>,
+    annotated: Option<String>,
 }
 
 impl Options {
@@ -74,6 +76,7 @@ impl Options {
         options.force = self.force;
         options.entry_points = self.jpeg_entries;
         options.sha256 = self.sha256;
+        (options.box_unit, options.annotated) = crate::pack::coordinates(py, self.box_unit, self.annotated)?;
         Ok(options)
     }
 }

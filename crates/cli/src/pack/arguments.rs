@@ -6,8 +6,8 @@ use shardtool_decode::FloatRange;
 use shardtool_format::array::Codec;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    ArrayColumn, BoxFormat, JpegLayout, MemberKey, OnError, Options, Part, PixelStore, Resize, Shards, SourceKind,
-    SplitNames,
+    Annotated, ArrayColumn, BoxFormat, BoxUnit, JpegLayout, MemberKey, OnError, Options, Part, PixelStore, Resize,
+    Shards, SourceKind, SplitNames,
 };
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -77,6 +77,12 @@ pub(crate) struct Arguments {
     /// Coordinates of boxes in `objects`
     #[arg(long, value_enum, default_value_t = Boxes::Xywh)]
     boxes: Boxes,
+    /// Unit of the boxes and keypoints in `objects` [default: pixel, and boxes that are all at most 1 are refused]
+    #[arg(long, value_name = "UNIT")]
+    box_unit: Option<Unit>,
+    /// Which image they refer to, if it has an EXIF orientation [default: the one of `width` and `height`]
+    #[arg(long, value_name = "IMAGE")]
+    annotated: Option<Frame>,
     /// Folder of the images of a COCO file [default: the folder of that file]
     #[arg(long, value_name = "FOLDER")]
     images: Option<PathBuf>,
@@ -179,10 +185,26 @@ enum Dot {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Boxes {
-    /// Left, top, width, height in pixels, as in COCO
+    /// Left, top, width, height, as in COCO
     Xywh,
-    /// Left, top, right, bottom in pixels, as in Pascal VOC
+    /// Left, top, right, bottom, as in Pascal VOC
     Xyxy,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Unit {
+    /// Pixels of the annotated image
+    Pixel,
+    /// Fractions of its width and height
+    Fraction,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Frame {
+    /// The image as coded, without its EXIF orientation
+    Coded,
+    /// The image as shown, with its EXIF orientation applied
+    Upright,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -312,6 +334,14 @@ impl Arguments {
         }
         options.arrays = self.arrays.clone();
         options.fps = self.fps;
+        options.box_unit = self.box_unit.map(|unit| match unit {
+            Unit::Pixel => BoxUnit::Pixel,
+            Unit::Fraction => BoxUnit::Fraction,
+        });
+        options.annotated = self.annotated.map(|frame| match frame {
+            Frame::Coded => Annotated::Coded,
+            Frame::Upright => Annotated::Upright,
+        });
         options.boxes = match self.boxes {
             Boxes::Xywh => BoxFormat::Xywh,
             Boxes::Xyxy => BoxFormat::Xyxy,

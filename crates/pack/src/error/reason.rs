@@ -147,6 +147,52 @@ pub enum Reason {
         their names (`tar --sort=name`)"
     )]
     NotAdjacent,
+    /// An annotated size that is neither the image's size nor that of a copy.
+    #[error(
+        "its annotations are for an image of {} x {}, and it has {} x {} (as coded) or {} x {} (as shown): correct `width` and \
+         `height`, or say which image its coordinates refer to with --annotated coded|upright",
+        found.0, found.1, coded.0, coded.1, shown.0, shown.1
+    )]
+    AnnotatedSize {
+        /// Width and height that the annotations give.
+        found: (u32, u32),
+        /// Those of the image as coded.
+        coded: (u32, u32),
+        /// Those of the image with its EXIF orientation applied.
+        shown: (u32, u32),
+    },
+    /// An image with an EXIF orientation, whose annotations do not tell whether they refer to it as coded or as shown.
+    #[error(
+        "its EXIF orientation is {orientation}, and nothing tells whether its boxes refer to the image as coded or as shown: say \
+         which with --annotated coded|upright, or give `width` and `height` of the annotated image"
+    )]
+    AnnotatedFrame {
+        /// The orientation, 2 to 8.
+        orientation: u32,
+    },
+    /// Boxes in another unit than the options say.
+    #[error("all coordinates of its boxes are {found}: say their unit with --box-unit pixel|fraction")]
+    BoxUnit {
+        /// What they are.
+        found: &'static str,
+    },
+    /// A box that is not one in the image.
+    #[error(
+        "box {number} of its objects, {corners:?} (left, top, right, bottom), {problem} of {width} x {height}: correct it, or \
+        say its format with --boxes xywh|xyxy"
+    )]
+    BoxOutside {
+        /// The object, from 0.
+        number: usize,
+        /// Left, top, right, bottom.
+        corners: [f32; 4],
+        /// What is wrong.
+        problem: &'static str,
+        /// Width of the annotated image.
+        width: f64,
+        /// Its height.
+        height: f64,
+    },
     /// A field that occurs twice in one sample.
     #[error("it has the field `{field}` twice")]
     RepeatedField {

@@ -1,5 +1,6 @@
 //! COCO annotation files: images, and the objects in each.
 
+use super::coco_members::Members;
 use super::listing::{Entry, Listing};
 use super::objects;
 use crate::class_ids;
@@ -8,9 +9,10 @@ use crate::input::{self, Objects, Times, open_list, place};
 use crate::sample::{SampleSchema, Values};
 use crate::{BoxFormat, Error, Options, Reason, Rejection};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufReader;
 use std::path::Path;
 
@@ -24,21 +26,28 @@ struct Document {
     annotations: Vec<Annotation>,
     #[serde(default)]
     categories: Vec<Category>,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 struct Image {
     id: i64,
     file_name: String,
+    /// `width` and `height` of the annotated image, and all others.
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 struct Category {
     id: i64,
     name: String,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
 }
 
-/// One object. Other members are ignored.
+/// One object.
 #[derive(Deserialize)]
 struct Annotation {
     image_id: i64,
@@ -55,6 +64,9 @@ struct Annotation {
     segmentation: Option<String>,
     #[serde(default)]
     keypoints: Option<Vec<f64>>,
+    /// All other members, such as `score`.
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -85,8 +97,9 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = open_list(file).map_err(Error::io("read", file))?;
-    let Document { mut images, annotations, categories } =
+    let Document { mut images, annotations, categories, others } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
+    let left_out = left_out(&others, &categories);
     let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort();
@@ -104,7 +117,9 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         }
         by_image.entry(annotation.image_id).or_default().push(annotation);
     }
-    let columns = columns(keypoints);
+    let of_images = Members::of_images(images.iter().map(|image| &image.others));
+    let of_objects = Members::of_annotations(by_image.values().flatten().map(|a| &a.others));
+    let columns = columns(keypoints, [&of_images, &of_objects]);
     let root = options.images.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new("")).to_owned());
     let (mut entries, mut rejected) = (vec![], vec![]);
     images.sort_by(|a, b| a.file_name.cmp(&b.file_name));
@@ -113,7 +128,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     }
     let mut objects = Objects::default();
     objects.examine(images.iter().map(|image| place(&root, &image.file_name)))?;
-    for Image { id, file_name } in images {
+    for Image { id, file_name, others } in images {
         let annotations = by_image.remove(&id).unwrap_or_default();
         let meta = match objects.at(&place(&root, &file_name)) {
             Ok(meta) if meta.is_file() => meta,
@@ -126,7 +141,8 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
                 continue;
             }
         };
-        match values(id, annotations, &classes, &columns) {
+        let further = of_images.of_image(&others).chain(of_objects.of_objects(annotations.iter().map(|a| &a.others)));
+        match values(id, &annotations, further.collect(), &classes, &columns) {
             Ok(values) => entries.push(Entry::new(file_name, None, None, values, (&meta, Times::of(options)))),
             Err(reason) => rejected.push(Rejection::new(file_name, reason)?),
         }
@@ -135,11 +151,18 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         return Err(wrong(format!("annotations of image {id}, which is not among the images")));
     }
     let schema = SampleSchema { classes: names, images: true, labelled: false, columns };
-    Ok(Listing { entries, schema, rejected, left_out: vec![], root, stored: false })
+    Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
+}
+
+/// Returns what the file has and the dataset does not, for people.
+fn left_out(others: &BTreeMap<String, IgnoredAny>, categories: &[Category]) -> Vec<String> {
+    let file = others.keys().map(|name| format!("the member `{name}` of the file"));
+    let of_categories: BTreeSet<_> = categories.iter().flat_map(|category| category.others.keys()).collect();
+    file.chain(of_categories.into_iter().map(|name| format!("`{name}` of the categories"))).collect()
 }
 
 /// Returns the columns of a COCO file, in byte order of their names.
-fn columns(keypoints: bool) -> Vec<(String, DType)> {
+fn columns(keypoints: bool, further: [&Members; 2]) -> Vec<(String, DType)> {
     let mut columns = vec![
         ("image/id", DType::Int64),
         ("image/object/area", DType::Float),
@@ -153,14 +176,17 @@ fn columns(keypoints: bool) -> Vec<(String, DType)> {
     if keypoints {
         columns.extend([(objects::KEYPOINTS, DType::Float), ("image/object/keypoints/shape", DType::Int64)]);
     }
-    columns.sort_by_key(|(name, _)| *name);
-    columns.into_iter().map(|(name, dtype)| (name.to_owned(), dtype)).collect()
+    let mut columns: Vec<_> = columns.into_iter().map(|(name, dtype)| (name.to_owned(), dtype)).collect();
+    columns.extend(further.into_iter().flat_map(Members::columns));
+    columns.sort_by(|a, b| a.0.cmp(&b.0));
+    columns
 }
 
 /// Returns the values of an image, in the order of `columns`.
 fn values(
     id: i64,
-    annotations: Vec<Annotation>,
+    annotations: &[Annotation],
+    further: Vec<(String, Values)>,
     classes: &HashMap<i64, i64>,
     columns: &[(String, DType)],
 ) -> Result<Box<[Values]>, Reason> {
@@ -195,5 +221,7 @@ fn values(
         };
         found.insert(name, value);
     }
-    Ok(columns.iter().map(|(name, _)| found.remove(name.as_str()).unwrap_or(Values::Missing)).collect())
+    let mut further: HashMap<_, _> = further.into_iter().collect();
+    let mut value = |name: &String| found.remove(name.as_str()).or_else(|| further.remove(name));
+    Ok(columns.iter().map(|(name, _)| value(name).unwrap_or(Values::Missing)).collect())
 }

@@ -1,7 +1,7 @@
 //! Objects in an image: converts the boxes, classes and keypoints of common formats to one set of columns.
 //!
 //! Boxes are read in pixels and stored as fractions of the coded image. They are [`Values::Pixels`] until the record is
-//! made, when the image's size is known.
+//! made, when the image's size is known (`coordinates`).
 
 use crate::Reason;
 use crate::options::BoxFormat;
@@ -152,76 +152,10 @@ pub(crate) fn join_tensorflow(columns: &mut BTreeMap<String, Values>) {
     columns.insert(BBOX.to_owned(), boxes);
 }
 
-/// The image that coordinates refer to, as it is coded.
-pub(crate) struct CodedImage {
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    /// EXIF orientation, 1 to 8.
-    pub(crate) orientation: u32,
-}
-
-/// Converts the coordinates of a column to the image as stored: pixels become fractions of the coded image, and if
-/// `turned` (the stored image is upright and the source's was not), the EXIF orientation is applied to them. Returns
-/// `None` if the column holds no coordinates.
-pub(crate) fn stored(
-    column: &str,
-    values: &Values,
-    image: Option<&CodedImage>,
-    turned: bool,
-) -> Option<Result<Values, Reason>> {
-    let group = match column {
-        BBOX => 4,
-        KEYPOINTS => 3,
-        _ => return None,
-    };
-    let (numbers, pixels) = match values {
-        Values::Pixels(numbers) => (numbers, true),
-        Values::Floats(numbers) if turned && numbers.len() % group == 0 => (numbers, false),
-        _ => return None,
-    };
-    let Some(image) = image else {
-        let (member, expected) = (column.to_owned(), "an image, whose size converts pixels to fractions");
-        return Some(Err(Reason::Objects { member, expected }));
-    };
-    let size = if pixels { (image.width as f32, image.height as f32) } else { (1.0, 1.0) };
-    let orientation = if turned { image.orientation } else { 1 };
-    let turn = |x: f32, y: f32| upright(orientation, x / size.0, y / size.1);
-    let mut out = Vec::with_capacity(numbers.len());
-    for group in numbers.chunks_exact(group) {
-        match *group {
-            [left, top, right, bottom] => {
-                let ((a, b), (c, d)) = (turn(left, top), turn(right, bottom));
-                out.extend([a.min(c), b.min(d), a.max(c), b.max(d)]);
-            }
-            [x, y, visibility] => {
-                let (x, y) = turn(x, y);
-                out.extend([x, y, visibility]);
-            }
-            _ => {}
-        }
-    }
-    Some(Ok(Values::Floats(out.into())))
-}
-
-/// Maps a point of the coded image to the upright one, in fractions.
-fn upright(orientation: u32, x: f32, y: f32) -> (f32, f32) {
-    match orientation {
-        2 => (1.0 - x, y),
-        3 => (1.0 - x, 1.0 - y),
-        4 => (x, 1.0 - y),
-        5 => (y, x),
-        6 => (1.0 - y, x),
-        7 => (1.0 - y, 1.0 - x),
-        8 => (y, 1.0 - x),
-        _ => (x, y),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-    use shardtool_decode::Orientation;
 
     fn columns(value: Value) -> Result<Value, Reason> {
         let mut out = Map::new();
@@ -246,19 +180,5 @@ mod tests {
         assert_eq!(columns(list).unwrap(), expected);
         assert!(columns(json!({"bbox": [[1, 2, 3]]})).is_err());
         assert!(columns(json!({"bbox": [[1, 2, 3, 4]], "category": []})).is_err());
-    }
-
-    #[test]
-    fn boxes_follow_the_exif_orientation() {
-        // The position of one pixel of a 4 × 2 image, in each orientation.
-        for orientation in 1..=8 {
-            let info = CodedImage { width: 4, height: 2, orientation };
-            let values = Values::Pixels([1.0, 0.0, 2.0, 1.0].into());
-            let Some(Ok(Values::Floats(b))) = stored(BBOX, &values, Some(&info), true) else { panic!() };
-            let (w, h) = Orientation::from_exif(orientation as u8).size((4, 2));
-            let found = ((b[0] * w as f32).round() as u32, (b[1] * h as f32).round() as u32);
-            let expected = [(1, 0), (2, 0), (2, 1), (1, 1), (0, 1), (1, 1), (1, 2), (0, 2)][orientation as usize - 1];
-            assert_eq!(found, expected, "{orientation}");
-        }
     }
 }

@@ -67,10 +67,22 @@ impl PlanFile {
         let float_range =
             options.float_range.map(|range| ("float_range".to_owned(), json!([range.low(), range.high()])));
         let sha256 = options.sha256.then(|| ("sha256".to_owned(), json!(true)));
+        let unit = options.box_unit.map(|unit| ("box_unit".to_owned(), json!(unit.name())));
+        let annotated = options.annotated.map(|which| ("annotated".to_owned(), json!(which.name())));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
-        PlanFile(float_range.into_iter().chain(sha256).chain(allow_empty).chain(arrays).collect()).with([
+        PlanFile(
+            float_range
+                .into_iter()
+                .chain(sha256)
+                .chain(allow_empty)
+                .chain(arrays)
+                .chain(unit)
+                .chain(annotated)
+                .collect(),
+        )
+        .with([
             ("format", json!(format)),
             ("version", json!(1)),
             ("stage", json!(stage)),

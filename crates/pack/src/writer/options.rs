@@ -1,7 +1,7 @@
 //! Options of a writer.
 
 use crate::array::ArrayColumn;
-use crate::options::{DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
+use crate::options::{Annotated, BoxUnit, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
 use crate::{Error, Options, Shards, sample};
 use shardtool_decode::{FloatRange, Limits};
@@ -44,6 +44,10 @@ pub struct WriterOptions {
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
     /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
+    /// As [`Options::box_unit`].
+    pub box_unit: Option<BoxUnit>,
+    /// As [`Options::annotated`].
+    pub annotated: Option<Annotated>,
     /// Writes JPEG entry points into the index (column `jpeg_entries`), so that a crop is decoded without the rows
     /// above it. Default: yes.
     pub entry_points: bool,
@@ -73,6 +77,8 @@ impl Default for WriterOptions {
             quality: defaults.quality,
             limits: defaults.limits,
             float_range: None,
+            box_unit: None,
+            annotated: None,
             entry_points: defaults.entry_points,
             sha256: defaults.sha256,
             force: false,
@@ -101,6 +107,8 @@ impl WriterOptions {
             quality: self.quality,
             limits: self.limits,
             float_range: self.float_range,
+            box_unit: self.box_unit,
+            annotated: self.annotated,
             entry_points: self.entry_points,
             sha256: self.sha256,
             force: self.force,

@@ -92,6 +92,8 @@ def pack(
     columns: Mapping[str, Literal["int64", "float", "bytes", "file", "frames"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
+    box_unit: Literal["pixel", "fraction"] | None = None,
+    annotated: Literal["coded", "upright"] | None = None,
     images: str | os.PathLike[str] | None = None,
     pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
     zstd_level: int = 3,
@@ -159,8 +161,14 @@ def pack(
     fps
         Frames per second of the clips, which becomes the feature `NAME/fps`.
     boxes
-        Format of the boxes of a source's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
-        top, right, bottom.
+        Format of the boxes of a source's `objects`: `"xywh"` is left, top, width, height; `"xyxy"` is left, top, right,
+        bottom.
+    box_unit
+        Unit of these boxes and keypoints: `"pixel"` or `"fraction"`. Default: pixels; images whose boxes are all at most 1 are
+        rejected.
+    annotated
+        The image that they refer to, if it has an EXIF orientation: `"coded"` or `"upright"`. Default: the one whose size the
+        columns `width` and `height` give (those of an image in a COCO file); without these, such images are rejected.
     images
         Folder of the images of a COCO annotation file. Default: the folder of that file.
     pixels

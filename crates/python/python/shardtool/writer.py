@@ -54,6 +54,8 @@ class Writer:
     boxes
         Format of the boxes of a sample's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
         top, right, bottom.
+    box_unit, annotated
+        Unit of these boxes and keypoints, and the image that they refer to: as for `pack`.
     shard_size
         A shard ends after the record that brings it to at least this many bytes: an int, or text such as `"256MiB"`
         (the default).
@@ -100,6 +102,8 @@ class Writer:
         labels: bool | None = None,
         images: bool | None = None,
         boxes: Boxes = "xywh",
+        box_unit: Literal["pixel", "fraction"] | None = None,
+        annotated: Literal["coded", "upright"] | None = None,
         shard_size: int | str | None = None,
         part: tuple[int, int] | None = None,
         pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",

@@ -50,8 +50,8 @@ class Sink(Datasink):
         Names of columns by their use: `{"image": "jpg", "label": "cls", "key": "__key__"}`. Default: `image`, `label`, `key`.
         Without an image's column, `path` names the file of the image; without a key's column, it is the key. Without both, the
         numbers of the task and of the row are the key.
-    boxes
-        Format of the boxes of `objects`, as for `Writer`.
+    boxes, box_unit, annotated
+        Format and unit of the boxes of `objects`, and the image that they refer to: as for `Writer`.
     on_error
         `"skip"` leaves out rows that cannot be stored and lists them, with the reason, in `rejected-SPLIT.jsonl`; `"fail"` ends
         the write.
@@ -85,6 +85,8 @@ class Sink(Datasink):
         images: bool | None = None,
         map: Mapping[str, str] | None = None,
         boxes: Boxes = "xywh",
+        box_unit: Literal["pixel", "fraction"] | None = None,
+        annotated: Literal["coded", "upright"] | None = None,
         on_error: Literal["skip", "fail"] = "skip",
         min_rows_per_shard: int | None = None,
         single_writer: bool = False,
@@ -118,6 +120,8 @@ class Sink(Datasink):
             "float_range": None if float_range is None else pair("float_range", float_range),
             "jpeg_entries": jpeg_entries,
             "sha256": sha256,
+            "box_unit": box_unit,
+            "annotated": annotated,
         }
         self._features: dict[str, Kind | Array] = dict(features or {})
         self._labels, self._images, self._boxes, self._on_error = labels, images, boxes, on_error

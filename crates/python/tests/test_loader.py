@@ -333,7 +333,7 @@ def test_user_function_may_keep_its_argument(train):
         (lambda image, seed: 1 / 0, ZeroDivisionError, "division"),
         (lambda image, seed: image[:4], ValueError, "expected uint8"),
         (lambda image, seed: image.astype("float32"), ValueError, "returned float32"),
-        (lambda image: image, TypeError, "argument"),
+        (lambda *values: values[2], IndexError, "out of range"),
     ],
 )
 def test_exception_of_a_user_function_is_raised_by_the_loop(train, function, error, message, capfd):

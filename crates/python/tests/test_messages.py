@@ -88,6 +88,8 @@ def test_file_and_lookup_errors_are_built_in_exceptions(tmp_path, train):
     with pytest.raises(KeyError, match="has no column .*; it has: "):
         train.columns["nothing"]
     with pytest.raises(TypeError, match="records by number"):
+        train[1.5]
+    with pytest.raises(KeyError, match="has the key"):
         train["a"]
     error = st.FileError("cannot read it", errno=2, filename="/x")
     assert isinstance(error, FileNotFoundError) and str(error) == "cannot read it" and error.filename == "/x"

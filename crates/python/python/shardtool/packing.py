@@ -221,15 +221,15 @@ def pack(
     finally:
         if report is not None:
             report.close()
-    splits = []
+    packed: list[Packed] = []
     for summary in summaries:
         del summary["samples"]
-        splits.append(Packed(**{**summary, "left_out": tuple(summary["left_out"])}))
+        packed.append(Packed(**{**summary, "left_out": tuple(summary["left_out"])}))
         if summary["rejected"]:
             warn(f"pack rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
-    if splits[0].left_out:
-        warn(f"pack left out what is no input: {'; '.join(splits[0].left_out)}")
-    return joined(splits)
+    if packed[0].left_out:
+        warn(f"pack left out what is no input: {'; '.join(packed[0].left_out)}")
+    return joined(packed)
 
 
 def _prepare(options: dict[str, Any]) -> Any:

@@ -269,10 +269,10 @@ fn same_shape(a: (u32, u32), b: (u32, u32)) -> bool {
     if small.0 < 1.0 || small.1 < 1.0 {
         return false;
     }
-    // Each side of the smaller one is a rounded multiple of the larger one's.
+    // Each side of the smaller one is a multiple of the larger one, rounded in either direction.
     let least = ((small.0 - 1.0) / large.0).max((small.1 - 1.0) / large.1);
     let most = ((small.0 + 1.0) / large.0).min((small.1 + 1.0) / large.1);
-    least <= most
+    least < most
 }
 
 /// Returns the orientation that undoes another.

@@ -4,10 +4,9 @@
 pub(crate) const HEAD: usize = 512;
 
 /// First bytes, and what a file that begins with them is.
-const SIGNATURES: [(&[u8], &str); 13] = [
+const SIGNATURES: [(&[u8], &str); 12] = [
     (b"PAR1", "it is a Parquet file: convert it with `shardtool pack`"),
     (b"PK\x03\x04", "it is a zip archive: extract it, and convert the files with `shardtool pack`"),
-    (b"\x1f\x8b", "it is compressed with gzip: convert the TFRecord file or tar in it with `shardtool pack`"),
     (b"\x28\xb5\x2f\xfd", "it is compressed with zstd: convert the tar in it with `shardtool pack`"),
     (b"\x89HDF", "it is an HDF5 file: write its arrays with `shardtool.Writer`"),
     (b"\x93NUMPY", "it is a numpy array: pack it with `shardtool pack --array`, or write it with `shardtool.Writer`"),

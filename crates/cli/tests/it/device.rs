@@ -127,7 +127,7 @@ fn bench_counts_uploaded_bytes_and_memory() {
         let (pixels, peak) = (16 * 32 * 32 * 3, report.number("device_peak"));
         assert!(peak >= 2 * pixels + bytes * pixels && device["most_device_bytes"] == peak, "{peak} {device}");
         assert!(device["most_pinned_bytes"].as_i64().unwrap() >= 2 * pixels);
-        assert_eq!(document["stats"]["stages"].as_array().unwrap().len(), 7);
+        assert_eq!(document["stats"]["stages"].as_array().unwrap().len(), 8);
         report.assert_clean();
     }
     let arguments = ["bench", "demo/dataset", "--device", "cuda", "--size", "32", "--batch", "16", "--epochs", "1"];

@@ -35,7 +35,7 @@ fn slow_function_is_named_as_the_bottleneck() {
     };
     while loader.next_batch_unless(&mut called_back).unwrap().is_some() {}
     let bottleneck = loader.stats().bottleneck();
-    assert!(bottleneck.starts_with("resize bounds the rate"), "{bottleneck}");
+    assert!(bottleneck.starts_with("the user function bounds the rate"), "{bottleneck}");
 }
 
 #[test]

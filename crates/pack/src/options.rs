@@ -88,7 +88,8 @@ pub struct Options {
     pub entry_points: bool,
     /// Computes the SHA-256 of each shard for the manifest. Default: no.
     pub sha256: bool,
-    /// Takes a file for the same input if its length is the same, although it was written again. Default: no.
+    /// Takes a file for the same input if its length is the same, although it was written again. Default: contents are compared
+    /// where times differ.
     pub ignore_times: bool,
     /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
     pub single_writer: bool,

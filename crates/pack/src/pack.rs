@@ -3,6 +3,7 @@
 
 mod archive_shards;
 mod file_shards;
+mod same_content;
 mod target;
 
 pub(crate) use target::{Remaining, Target, complete};
@@ -167,7 +168,7 @@ enum Written<P: Place> {
 /// # Errors
 /// As [`pack_splits`]; [`SourceError::NothingAccepted`], which leaves nothing behind.
 fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Written<P>, Error> {
-    if let Some(split) = complete::<P>(options, plan)? {
+    if let Some(split) = complete::<P>(options, plan, progress)? {
         return Ok(Written::Complete(split));
     }
     let target = wait::until_free(options, progress, || Target::<P>::new(options))?;

@@ -135,7 +135,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
         already_complete: true,
         optimized: None,
     };
-    if complete::<P>(options, &plan)?.is_some() {
+    if complete::<P>(options, &plan, progress)?.is_some() {
         return Ok(packed);
     }
     let target = Target::<P>::join(options)?;
@@ -200,7 +200,7 @@ pub fn write_plans(options: &Options, progress: &dyn Progress) -> Result<Vec<(Pl
 }
 
 fn write_plan_into<P: Place>(options: &Options, plan: Plan, progress: &dyn Progress) -> Result<(Plan, bool), Error> {
-    if complete::<P>(options, &plan)?.is_some() {
+    if complete::<P>(options, &plan, progress)?.is_some() {
         return Ok((plan, true));
     }
     let planned = Planned::of(&plan).to_json();

@@ -4,6 +4,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `folder` | a folder: files are renamed to their names when they are durable; locks are locked files |
+//! | `nowhere` | keeps nothing: to compare what would be written |
 //! | `store` | a folder of a store: objects exist when they are whole; a lock is an object |
 //! | `claim` | the object that says which process writes a split |
 //! | `owner` | which process that is, and whether it has ended |
@@ -11,11 +12,13 @@
 
 mod claim;
 mod folder;
+mod nowhere;
 mod owner;
 mod probe;
 mod store;
 
 pub(crate) use folder::{read_manifest, replace_manifest};
+pub(crate) use nowhere::Nowhere;
 pub(crate) use store::StoreFolder;
 
 use crate::Error;

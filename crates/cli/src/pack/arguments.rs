@@ -121,8 +121,8 @@ pub(crate) struct Arguments {
     /// Replace the split, or an interrupted pack of other inputs; the old split is removed before the new one is written
     #[arg(long)]
     force: bool,
-    /// Take a file for the same input if its length is the same, although it was written again: for copies of a source whose
-    /// times differ
+    /// Take a file for the same input if its length is the same, although it was written again. Without it, contents are
+    /// compared where times differ
     #[arg(long)]
     ignore_times: bool,
     /// Write to a store that does not compare versions of objects: nothing else may write to DESTINATION

@@ -1,5 +1,6 @@
 //! The destination of a pack: finds finished shards, and removes files of a replaced split.
 
+use super::same_content;
 use crate::error::DestinationError;
 use crate::ordered::ordered;
 use crate::place::{NewFile, Place};
@@ -39,10 +40,22 @@ pub(crate) enum Remaining {
 ///
 /// # Errors
 /// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
-pub(crate) fn complete<P: Place>(options: &Options, plan: &Plan) -> Result<Option<Split>, Error> {
+pub(crate) fn complete<P: Place>(
+    options: &Options,
+    plan: &Plan,
+    progress: &dyn Progress,
+) -> Result<Option<Split>, Error> {
+    let same_content = |there: &Split| {
+        let shards: Vec<_> = there.shards.iter().enumerate().collect();
+        // Of a stored plan, only the inputs of one part are known.
+        let all = !plan.is_stored() && shards.len() == plan.shard_count();
+        Ok(all && same_content::makes(options, plan, &shards, progress)?)
+    };
     let Options { destination, force, .. } = options;
     match SplitFiles::<P>::open(destination, options.split())? {
-        Some(files) if !force => complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing)),
+        Some(files) if !force => {
+            complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing), &same_content)
+        }
         _ => Ok(None),
     }
 }
@@ -103,7 +116,7 @@ impl<P: Place> Target<P> {
                 self.shared = Some(bytes);
                 break;
             }
-            if complete::<P>(options, plan)?.is_some() {
+            if complete::<P>(options, plan, progress)?.is_some() {
                 return Ok(None);
             }
             manifest_store::joined(place, &schema, self.files.split(), false)?;
@@ -171,6 +184,14 @@ impl<P: Place> Target<P> {
         let place = self.files.place();
         let there = place.read(&self.files.plan())?.map(|bytes| PlanFile::parse(&bytes));
         let named = place.manifest()?.and_then(|manifest| manifest.split(self.files.split()).cloned());
+        let there = match there {
+            Some(there) if !options.force && self.is_moved(&there, &now, options, plan, progress)? => {
+                let there = there.with_listing_of(&now);
+                place.publish(&self.files.plan(), &there.to_json())?;
+                Some(there)
+            }
+            there => there,
+        };
         let same = there.as_ref().map(|there| match there.difference(&now) {
             Some(difference) => {
                 let plan = self.files.path(&self.files.plan());
@@ -180,7 +201,7 @@ impl<P: Place> Target<P> {
         });
         let clearing = there.as_ref().is_some_and(|there| there.stage() == Stage::Clearing);
         // Another process may have completed the split before this one took the lock.
-        if let Some(split) = complete::<P>(options, plan)? {
+        if let Some(split) = complete::<P>(options, plan, progress)? {
             return Ok(Remaining::Nothing(split));
         }
         match (same, named) {
@@ -205,6 +226,24 @@ impl<P: Place> Target<P> {
         place.sync(Path::new(""))?;
         after(progress, Step::Plan)?;
         Ok(Remaining::Shards)
+    }
+
+    /// Returns whether an interrupted pack had the same source under other times: it makes the shards that are finished.
+    fn is_moved(
+        &self,
+        there: &PlanFile,
+        now: &PlanFile,
+        options: &Options,
+        plan: &Plan,
+        progress: &dyn Progress,
+    ) -> Result<bool, Error> {
+        if !there.differs_in_listing(now) || there.stage() == Stage::Clearing {
+            return Ok(false);
+        }
+        let planned: Vec<_> = (0..plan.shard_count()).map(|shard| (shard, plan.sample_count(shard).images)).collect();
+        let finished = self.finished(&planned, options.sha256)?;
+        let finished: Vec<_> = finished.iter().enumerate().filter_map(|(i, line)| Some((i, line.as_ref()?))).collect();
+        same_content::makes(options, plan, &finished, progress)
     }
 
     /// Removes all files of the split's previous pack.

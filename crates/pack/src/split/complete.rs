@@ -10,11 +10,16 @@ use shardtool_format::manifest::Split;
 use shardtool_format::names;
 use std::path::Path;
 
-/// Returns the split if the plan is complete already.
+/// Returns the split if the plan is complete already. `same_content` says whether a source of other names or times makes the
+/// shards of a split.
 ///
 /// # Errors
 /// [`DestinationError`](crate::DestinationError); [`Error::Io`], also if a shard is missing.
-pub(crate) fn complete<P: Place>(files: &SplitFiles<P>, now: &PlanFile) -> Result<Option<Split>, Error> {
+pub(crate) fn complete<P: Place>(
+    files: &SplitFiles<P>,
+    now: &PlanFile,
+    same_content: &dyn Fn(&Split) -> Result<bool, Error>,
+) -> Result<Option<Split>, Error> {
     // An unfinished pack may be replacing the split.
     if files.place().read(&files.plan())?.is_some() {
         return Ok(None);
@@ -24,7 +29,8 @@ pub(crate) fn complete<P: Place>(files: &SplitFiles<P>, now: &PlanFile) -> Resul
     let Some(there) = manifest.and_then(|manifest| manifest.split(files.split()).cloned()) else { return Ok(None) };
     let kept = PlanFile::parse(&kept);
     let (destination, split) = (files.folder().to_owned(), files.split().to_owned());
-    if let Some(difference) = kept.difference(now) {
+    let moved = kept.differs_in_listing(now) && kept.produced(&there) && same_content(&there)?;
+    if let Some(difference) = kept.difference(now).filter(|_| !moved) {
         return Err(Error::Destination(DestinationError::PackedOtherwise { destination, split, difference }));
     }
     if !kept.produced(&there) {
@@ -43,6 +49,10 @@ pub(crate) fn complete<P: Place>(files: &SplitFiles<P>, now: &PlanFile) -> Resul
                 return Err(Error::io("read", &files.path(&path))(Errno::NOENT.into()));
             }
         }
+    }
+    if moved {
+        // So that the next run need not compare again. The dataset may be read-only.
+        let _ = files.place().publish(&files.packed(), &kept.with_listing_of(now).to_json());
     }
     Ok(Some(there))
 }

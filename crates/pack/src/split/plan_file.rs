@@ -11,6 +11,8 @@ use shardtool_decode::Limits;
 use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::manifest::{Shard, Split};
 
+/// A checksum of names, sizes and times of the inputs, and of the values that are listed with them.
+const LISTING: &str = "listing_crc32c";
 const ALLOW_EMPTY: &str = "allow_empty";
 
 /// The stage of an unfinished pack.
@@ -42,7 +44,7 @@ impl PlanFile {
             ("boxes", json!(options.boxes.name())),
             ("images", json!(plan.images())),
             ("image_bytes", json!(plan.source_bytes())),
-            ("listing_crc32c", json!(format!("{:08x}", plan.source_crc()))),
+            (LISTING, json!(format!("{:08x}", plan.source_crc()))),
         ])
     }
 
@@ -176,11 +178,27 @@ impl PlanFile {
         json
     }
 
+    /// Returns whether the plan file `now` differs from this one only in its listing: in names, times or values of inputs whose
+    /// number and sizes are the same.
+    pub(crate) fn differs_in_listing(&self, now: &PlanFile) -> bool {
+        let listing = self.0.get(LISTING).filter(|listing| now.0.get(LISTING) != Some(listing));
+        listing.is_some() && self.with_listing_of(now).difference(now).is_none()
+    }
+
+    /// Returns this plan file with the listing of another one, which has the same contents.
+    pub(crate) fn with_listing_of(&self, now: &PlanFile) -> Self {
+        let mut members = self.0.clone();
+        if let Some(listing) = now.0.get(LISTING) {
+            members.insert(LISTING.to_owned(), listing.clone());
+        }
+        PlanFile(members)
+    }
+
     /// Returns the first member in which the plan file `now` differs from this one. Options precede listings, since
     /// other options may cause another listing.
     pub(crate) fn difference(&self, now: &PlanFile) -> Option<Box<PlanDifference>> {
         let options_first =
-            |name: &&String| (name.as_str() != "format", name.as_str() == "listing_crc32c", name.starts_with("image"));
+            |name: &&String| (name.as_str() != "format", name.as_str() == LISTING, name.starts_with("image"));
         // The program's version matters only while shards are being written.
         let complete = self.0.contains_key("fingerprint");
         let ignored = |name: &str| {
@@ -192,7 +210,7 @@ impl PlanFile {
         let name = members.into_iter().find(|name| self.0.get(*name) != now.0.get(*name))?;
         let show = |plan: &PlanFile| plan.0.get(name).map_or("nothing".to_owned(), Value::to_string);
         let member = match name.as_str() {
-            "listing_crc32c" => "listing (names, sizes or times)",
+            LISTING => "listing (names, sizes or contents)",
             "classes_crc32c" => "list of class names (CRC32C)",
             name => name,
         };

@@ -26,6 +26,7 @@ mod packing;
 mod repair;
 mod resharding;
 mod resume;
+mod same_content;
 mod sequences;
 mod splits;
 mod tasks;

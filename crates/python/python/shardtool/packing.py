@@ -194,8 +194,8 @@ def pack(
     sha256
         Whether to store the SHA-256 of each shard in the manifest, which `verify` checks.
     ignore_times
-        Whether a file whose length is the same is the same input, although it was written again: for copies of a source whose
-        times differ.
+        Whether a file whose length is the same is the same input, although it was written again. Otherwise contents are compared
+        where times differ.
     single_writer
         Whether nothing else writes to `destination`: for stores that do not compare versions of objects.
     wait

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! decode FILE                              the image as stored
-//! upright FILE                             the image with its EXIF orientation applied
+//! upright FILE                             the image with its orientation applied
+//! info FILE                                one pixel: the orientation, the number of channels, 0
 //! resize FILE WIDTH HEIGHT                 the whole image at another size
 //! encode FILE QUALITY                      a JPEG of the image
 //! apply FILTER JSON EXIF DRAWS FILE        a pipeline as JSON without spaces; DRAWS are random numbers in [0, 1), separated by commas;
@@ -58,6 +59,10 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
     Ok(match *request {
         ["decode", file] => decode(&std::fs::read(file)?, &options)?,
         ["upright", file] => decode(&std::fs::read(file)?, &options.with_apply_orientation(true))?,
+        ["info", file] => {
+            let info = probe(&std::fs::read(file)?, &Limits::default())?;
+            Pixels { width: 1, height: 1, data: vec![info.orientation, info.channels, 0] }
+        }
         ["resize", file, width, height] => {
             let pixels = decode(&std::fs::read(file)?, &options)?;
             resize(pixels.view()?, (width.parse()?, height.parse()?))?
@@ -95,6 +100,6 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             }
             Pixels { width, height, data }
         }
-        _ => return Err("expected decode, upright, resize, encode or apply".into()),
+        _ => return Err("expected decode, upright, info, resize, encode or apply".into()),
     })
 }

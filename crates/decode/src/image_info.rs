@@ -15,6 +15,6 @@ pub struct ImageInfo {
     /// Channels before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha, or CMYK. A palette counts
     /// as the channels of its colours.
     pub channels: u8,
-    /// EXIF orientation, 1 to 8; 1 if the file has none.
+    /// Orientation, 1 to 8, as in EXIF: where Pillow's `exif_transpose` finds it, in EXIF or XMP; 1 if the file has none.
     pub orientation: u8,
 }

@@ -26,6 +26,7 @@
 //! | `limits` | how large an image may be |
 //! | `header` | headers of AVIF, HEIF, JPEG XL and JPEG 2000 |
 //! | `markers` | JPEG marker segments |
+//! | `metadata` | EXIF and XMP of PNG and WebP |
 //! | `probe`, `image_info` | size, channels and orientation from the header |
 //! | `completeness` | detection of truncated files |
 //! | `pixel_format` | channels and bits of pixels |
@@ -86,6 +87,7 @@ mod label_map;
 mod limits;
 mod markers;
 mod memory;
+mod metadata;
 mod normalize;
 mod operation;
 mod pixel_format;

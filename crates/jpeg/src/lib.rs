@@ -55,6 +55,7 @@ pub use decoder::{DecodePath, Decoder, Outcome};
 pub use error::{Damage, Error, Feature, Result};
 pub use image::ParsedImage;
 pub use markers::header::{Color, Component, Header, Limits, Process};
+pub use markers::metadata::Metadata;
 pub use markers::probe::{FrameInfo, complete_len};
 pub use request::{Channels, Rect, Request, Scale};
 pub use transcode::{Transcoded, transcode};

@@ -16,14 +16,15 @@ use crate::format::Format;
 use crate::image_info::ImageInfo;
 use crate::label_map::LabelDtype;
 use crate::limits::Limits;
+use crate::metadata;
 use crate::pixels::Pixels;
 
 /// Reads the header of an image. A panic of the decoder is an error.
 pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     catch_panic(format, || {
-        let mut decoder = open(format, bytes, limits)?;
+        let decoder = open(format, bytes, limits)?;
         let (width, height) = decoder.dimensions();
-        let orientation = decoder.orientation().map_err(|source| decoder_error(format, source))?.to_exif();
+        let orientation = if format == Format::WebP { metadata::webp(bytes).orientation() } else { 1 };
         let channels = decoder.color_type().channel_count();
         Ok(ImageInfo { format, width, height, channels, orientation })
     })

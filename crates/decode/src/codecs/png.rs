@@ -5,7 +5,6 @@ use std::io::Cursor;
 use std::ops::Range;
 
 use ::png::{BitDepth, ColorType, Decoder, Transformations};
-use image::metadata::Orientation;
 
 use super::decoder_error;
 use super::to_rgb::{replicate, select};
@@ -13,6 +12,7 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
 use crate::limits::{Limits, MAX_PNG_CHUNKS};
+use crate::metadata;
 use crate::pixel_format::{Channels, Depth, PixelFormat};
 use crate::pixels::Pixels;
 
@@ -32,10 +32,8 @@ type Reader<'a> = ::png::Reader<Cursor<&'a [u8]>>;
 pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     let reader = open(bytes, limits, Depth::Sixteen)?;
     let (width, height) = reader.info().size();
-    let exif = reader.info().exif_metadata.as_deref();
-    let orientation = exif.and_then(Orientation::from_exif_chunk).unwrap_or(Orientation::NoTransforms).to_exif();
     let channels = reader.output_color_type().0.samples() as u8;
-    Ok(ImageInfo { format: Format::Png, width, height, channels, orientation })
+    Ok(ImageInfo { format: Format::Png, width, height, channels, orientation: metadata::png(bytes).orientation() })
 }
 
 /// Decodes an image, or at least the rows `rows` of it. The samples are decoded into the buffer of `pixels` and converted there.

@@ -7,12 +7,13 @@
 //! | `huffman_spec` | a Huffman table as DHT specifies it |
 //! | `header` | the frame header, and limits |
 //! | `parser` | the segments in order: tables in force, scan headers; checks all that decoders rely on |
-//! | `exif` | the orientation |
+//! | `metadata`, `exif` | the orientation in EXIF and XMP |
 //! | `probe` | size and orientation of any JPEG, and where it ends |
 
-pub(crate) mod exif;
+mod exif;
 pub(crate) mod header;
 pub(crate) mod huffman_spec;
+pub(crate) mod metadata;
 pub(crate) mod parser;
 pub(crate) mod probe;
 pub(crate) mod segment;

@@ -1,7 +1,7 @@
 //! Size and orientation of a JPEG of any kind, and where it ends: also of kinds that this crate does not decode.
 
-use super::exif;
 use super::header::{FrameSize, frame_process};
+use super::metadata::Metadata;
 use super::segment::{self, APP1, EOI, SOS, is_standalone};
 use crate::error::{Error, Result};
 
@@ -15,7 +15,7 @@ pub struct FrameInfo {
     pub height: u32,
     /// Number of components: 1 (grey), 3 (colour) or 4 (CMYK or YCCK).
     pub components: u8,
-    /// EXIF orientation, 1 to 8; 1 without EXIF.
+    /// Orientation in EXIF or XMP, 1 to 8; 1 without.
     pub orientation: u8,
 }
 
@@ -28,7 +28,7 @@ impl FrameInfo {
     /// arithmetic, lossless or hierarchical coding, other than 8-bit samples, or a height given after the scan.
     pub fn parse(jpeg: &[u8]) -> Result<FrameInfo> {
         segment::check_start(jpeg)?;
-        let (mut at, mut frame, mut orientation) = (2, None, None);
+        let (mut at, mut frame, mut metadata) = (2, None, Metadata::default());
         loop {
             let s = segment::next_segment(jpeg, at)?;
             at = s.end;
@@ -36,10 +36,10 @@ impl FrameInfo {
                 SOS => {
                     let (width, height, components) =
                         frame.ok_or_else(|| s.error("a frame header before the first scan", SOS))?;
-                    return Ok(FrameInfo { width, height, components, orientation: orientation.unwrap_or(1) });
+                    return Ok(FrameInfo { width, height, components, orientation: metadata.orientation() });
                 }
                 EOI => return Err(s.error("a start-of-scan marker", EOI)),
-                APP1 if orientation.is_none() => orientation = exif::orientation(s.body),
+                APP1 => metadata.add_app1(s.body),
                 marker => {
                     if let Some(process) = frame_process(marker).filter(|_| frame.is_none()) {
                         process?;

@@ -11,8 +11,8 @@ mod symbols;
 
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
-use crate::markers::exif;
 use crate::markers::header::Header;
+use crate::markers::metadata::Metadata;
 use crate::markers::segment::{APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS, next_segment};
 use crate::markers::standard::ZIGZAG;
 use huffman_encoder::{EntropyWriter, HuffmanCode};
@@ -115,7 +115,7 @@ fn write_frame(header: &Header, quant: &[Option<[u16; 64]>; 3], out: &mut Vec<u8
 
 /// Copies the metadata that change the appearance.
 fn copy_metadata(jpeg: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let (mut at, mut orientation) = (2, None);
+    let (mut at, mut metadata) = (2, Metadata::default());
     let (mut jfif, mut adobe) = (None, None);
     loop {
         let s = next_segment(jpeg, at)?;
@@ -123,7 +123,7 @@ fn copy_metadata(jpeg: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match s.marker {
             SOS => break,
             APP0 if s.body.len() >= 14 && s.body.starts_with(b"JFIF\0") => jfif = Some(&s.body[..12]),
-            APP1 if orientation.is_none() => orientation = exif::orientation(s.body),
+            APP1 => metadata.add_app1(s.body),
             APP14 if s.body.len() >= 12 && s.body.starts_with(b"Adobe") => adobe = Some(s.body),
             _ => {}
         }
@@ -132,7 +132,8 @@ fn copy_metadata(jpeg: &[u8], out: &mut Vec<u8>) -> Result<()> {
         // Without the thumbnail.
         write_segment(out, APP0, &[jfif, &[0, 0]]);
     }
-    if let Some(orientation @ 2..=8) = orientation {
+    let orientation = metadata.orientation();
+    if orientation != 1 {
         // A TIFF header, and a directory of one entry: tag 0x0112, one SHORT.
         let tiff = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
         write_segment(out, APP1, &[tiff, &[orientation, 0, 0, 0], &[0; 4]]);

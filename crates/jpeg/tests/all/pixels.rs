@@ -3,7 +3,9 @@
 use crate::corpora::crc32;
 use crate::decoding::{decode, part, part_of, random, rect, whole};
 use crate::images::images;
-use shardtool_jpeg::{Channels, DecodePath, Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
+use shardtool_jpeg::{
+    Channels, DecodePath, Decoder, Error, FrameInfo, Header, Limits, Rect, Request, Scale, entries, transcode,
+};
 
 fn decoders() -> [Decoder; 2] {
     [Decoder::from_env(), Decoder::from_env().with_simd(false)]
@@ -216,6 +218,18 @@ fn transcoding_keeps_only_the_orientation_of_exif() {
             assert_eq!(again[at + 6 + 8 + 2 + 8], orientation);
         }
     }
+}
+
+#[test]
+fn transcoding_keeps_an_orientation_that_only_xmp_has() {
+    let (_, jpeg) = images().remove(0);
+    let mut xmp = b"http://ns.adobe.com/xap/1.0/\0<rdf:Description tiff:Orientation=\"6\"/>".to_vec();
+    xmp.splice(0..0, (xmp.len() as u16 + 2).to_be_bytes());
+    let tagged = [&jpeg[..2], b"\xff\xe1", &xmp, &jpeg[2..]].concat();
+    assert_eq!(FrameInfo::parse(&tagged).unwrap().orientation, 6);
+    let again = transcode(&tagged, &mut Decoder::from_env()).unwrap().jpeg;
+    assert_eq!(FrameInfo::parse(&again).unwrap().orientation, 6);
+    assert!(!again.windows(4).any(|w| w == b"http"));
 }
 
 #[test]

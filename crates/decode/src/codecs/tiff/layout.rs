@@ -1,5 +1,9 @@
 //! The layout of the image in a TIFF, read from its tags and validated: size, samples, and offsets of the strips or tiles.
 
+use std::borrow::Cow;
+
+use shardtool_jpeg::Metadata;
+
 use super::directory::Directory;
 use super::tags::{compression, photometric, sample_format, tag};
 use crate::error::Error;
@@ -10,7 +14,7 @@ pub(super) struct Layout<'a> {
     pub(super) big_endian: bool,
     pub(super) width: u32,
     pub(super) height: u32,
-    /// EXIF orientation, 1 to 8.
+    /// Orientation, 1 to 8.
     pub(super) orientation: u8,
     /// Bits of each sample.
     pub(super) bits: u8,
@@ -72,7 +76,8 @@ impl<'a> Layout<'a> {
         if formats.iter().take(samples).any(|format| *format != sample_format) {
             return Err(unsupported("samples of different formats"));
         }
-        let orientation = tags.first(tag::ORIENTATION)?.filter(|o| (1..=8).contains(o)).unwrap_or(1) as u8;
+        let xmp = tags.raw(tag::XMP).ok().flatten().map(Cow::Borrowed);
+        let orientation = Metadata { exif: Some(Cow::Borrowed(bytes)), xmp }.orientation();
         let tiled = tags.raw(tag::TILE_WIDTH)?.is_some();
         let chunk = match tiled {
             true => (side(tag::TILE_WIDTH)?, side(tag::TILE_LENGTH)?),

@@ -9,7 +9,6 @@ pub(super) mod tag {
     pub(crate) const PHOTOMETRIC_INTERPRETATION: u16 = 262;
     pub(crate) const FILL_ORDER: u16 = 266;
     pub(crate) const STRIP_OFFSETS: u16 = 273;
-    pub(crate) const ORIENTATION: u16 = 274;
     pub(crate) const SAMPLES_PER_PIXEL: u16 = 277;
     pub(crate) const ROWS_PER_STRIP: u16 = 278;
     pub(crate) const STRIP_BYTE_COUNTS: u16 = 279;
@@ -24,6 +23,7 @@ pub(super) mod tag {
     pub(crate) const EXTRA_SAMPLES: u16 = 338;
     pub(crate) const SAMPLE_FORMAT: u16 = 339;
     pub(crate) const JPEG_TABLES: u16 = 347;
+    pub(crate) const XMP: u16 = 700;
 }
 
 /// Values of Compression.

@@ -16,3 +16,13 @@ pub(super) fn select<const N: usize, const M: usize>(data: &mut [u8], count: usi
         data[i * M..i * M + M].copy_from_slice(&chosen);
     }
 }
+
+/// Converts inks, of which 255 covers, to RGB, as Pillow does.
+pub(super) fn cmyk_to_rgb([c, m, y, k]: [u8; 4]) -> [u8; 3] {
+    let rest = 255 - u32::from(k);
+    [c, m, y].map(|ink| {
+        // The product divided by 255, rounded.
+        let product = u32::from(ink) * rest + 128;
+        (rest - (((product >> 8) + product) >> 8)) as u8
+    })
+}

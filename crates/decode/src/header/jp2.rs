@@ -6,22 +6,56 @@ use super::number;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
 
-/// Returns whether the colour specification of a container is CMYK (T.800, I.5.3.3: method 1, enumerated colour space 12).
+/// What a file says about its colours.
 #[cfg(feature = "jp2")]
-pub(crate) fn is_cmyk(bytes: &[u8]) -> bool {
-    let colr = find(bytes, b"jp2h").and_then(|header| find(header, b"colr"));
-    colr.is_some_and(|colr| colr.first() == Some(&1) && number::<4>(colr, 3) == Some(12))
+pub(crate) struct Color {
+    /// The enumerated colour space of a container (T.800, I.5.3.3: method 1); `None` for a profile, or without a
+    /// container.
+    pub(crate) enumerated: Option<u64>,
+    /// Whether the second or third component has fewer samples than the first.
+    pub(crate) chroma_subsampled: bool,
+    /// Whether the file is a codestream without a container.
+    pub(crate) bare: bool,
+    /// Width and height of the image, of which a component may have only a part of the samples.
+    pub(crate) size: (u32, u32),
+}
+
+/// Reads what a file says about its colours.
+#[cfg(feature = "jp2")]
+pub(crate) fn color(bytes: &[u8]) -> Color {
+    let colr = find(bytes, b"jp2h").filter(|_| !is_bare(bytes)).and_then(|header| find(header, b"colr"));
+    let enumerated = colr.filter(|colr| colr.first() == Some(&1)).and_then(|colr| number::<4>(colr, 3));
+    // Three bytes for each component, from byte 42: bits, and the distances of samples across and down.
+    let steps = |codestream: &[u8], i: usize| number::<2>(codestream, 43 + 3 * i);
+    let chroma_subsampled = codestream(bytes).is_some_and(|codestream| {
+        number::<2>(codestream, 40).is_some_and(|components| components >= 3)
+            && [1, 2].iter().any(|i| steps(codestream, *i) != steps(codestream, 0))
+    });
+    let size = read(bytes).map_or((0, 0), |info| (info.width, info.height));
+    Color { enumerated, chroma_subsampled, bare: is_bare(bytes), size }
+}
+
+/// Returns the codestream, of a container the first one without a palette.
+#[cfg(feature = "jp2")]
+pub(crate) fn codestream_without_palette(bytes: &[u8]) -> Option<&[u8]> {
+    let palette = find(bytes, b"jp2h").and_then(|header| find(header, b"pclr"));
+    codestream(bytes).filter(|_| palette.is_none())
+}
+
+fn is_bare(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0xFF, 0x4F])
+}
+
+/// Returns the codestream: the file itself, or that in a container.
+fn codestream(bytes: &[u8]) -> Option<&[u8]> {
+    if is_bare(bytes) { Some(bytes) } else { find(bytes, b"jp2c") }
 }
 
 pub(super) fn read(bytes: &[u8]) -> Option<ImageInfo> {
-    let (codestream, palette) = match bytes {
-        [0xFF, 0x4F, ..] => (bytes, None),
-        _ => {
-            let pclr = find(bytes, b"jp2h").and_then(|header| find(header, b"pclr"));
-            // u16 entries, u8 columns.
-            (find(bytes, b"jp2c")?, pclr.and_then(|pclr| pclr.get(2).copied()))
-        }
-    };
+    let codestream = codestream(bytes)?;
+    let header = if is_bare(bytes) { None } else { find(bytes, b"jp2h") };
+    // Of a palette: u16 entries, u8 columns.
+    let palette = header.and_then(|header| find(header, b"pclr")?.get(2).copied());
     // SOC, SIZ, u16 length, u16 capabilities, then u32: width, height, and the offsets of both.
     if codestream.get(..4)? != [0xFF, 0x4F, 0xFF, 0x51] {
         return None;

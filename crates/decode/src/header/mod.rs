@@ -15,7 +15,7 @@ mod jxl;
 
 pub(crate) use heif::brand;
 #[cfg(feature = "jp2")]
-pub(crate) use jp2::is_cmyk;
+pub(crate) use jp2::{codestream_without_palette as jp2_codestream, color as jp2_color};
 #[cfg(feature = "jxl")]
 pub(crate) use jxl::codestream as jxl_codestream;
 

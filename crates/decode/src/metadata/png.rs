@@ -72,7 +72,8 @@ fn text(kind: [u8; 4], data: &[u8]) -> Option<Cow<'_, [u8]>> {
 }
 
 fn inflate(data: &[u8]) -> Option<Cow<'_, [u8]>> {
-    let mut text = vec![];
+    // Deflate makes at most 1,032 bytes of one.
+    let mut text = Vec::with_capacity(data.len().saturating_mul(1032).min(MAX_TEXT as usize));
     flate2::read::ZlibDecoder::new(data).take(MAX_TEXT).read_to_end(&mut text).ok()?;
     Some(Cow::Owned(text))
 }

@@ -95,7 +95,8 @@ fn samples(component: &ComponentData) -> impl Iterator<Item = u8> {
 /// Returns the codestream in a container that says that it is RGB, so that the samples are not converted; `None` for a palette.
 fn declared_rgb(bytes: &[u8]) -> Option<Vec<u8>> {
     let codestream = jp2_codestream(bytes)?;
-    let mut file = b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 \0\0\0\0jp2 \0\0\0\x17jp2h\0\0\0\x0fcolr\x01\0\0".to_vec();
+    let mut file =
+        b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 \0\0\0\0jp2 \0\0\0\x17jp2h\0\0\0\x0fcolr\x01\0\0".to_vec();
     file.extend((SRGB as u32).to_be_bytes());
     // The last box extends to the end of the file.
     file.extend(b"\0\0\0\0jp2c");

@@ -187,6 +187,14 @@ pub enum Error {
         /// Format of the image.
         format: Format,
     },
+    /// Bad data: a mask of another size than its image.
+    #[error("a mask of {}x{} of an image whose stored pixels are {}x{}", .found.0, .found.1, .expected.0, .expected.1)]
+    MaskSize {
+        /// Width and height of the mask.
+        found: (u32, u32),
+        /// Width and height of the image, without its EXIF orientation.
+        expected: (u32, u32),
+    },
     /// Bad argument: a buffer of the wrong length for a label map.
     #[error("{width}x{height} labels are {expected} bytes, found {found}")]
     LabelBytes {

@@ -40,6 +40,7 @@
 //! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
 //! | `codecs` | decoders of the other formats |
 //! | `label_map` | label maps (segmentation masks) |
+//! | `mask` | whether a file is a mask of its image |
 //! | `float_range` | the range of floating-point samples |
 //! | `resize` | crop, resize and flip of a decoded region |
 //! | `operation` | operations on the pixels of an image: the deterministic part of data augmentation |
@@ -86,6 +87,7 @@ mod jpeg;
 mod label_map;
 mod limits;
 mod markers;
+mod mask;
 mod memory;
 mod metadata;
 mod normalize;
@@ -119,6 +121,7 @@ pub use format::Format;
 pub use image_info::ImageInfo;
 pub use label_map::{LabelDtype, LabelMap};
 pub use limits::Limits;
+pub use mask::{check_mask, is_mask_name};
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};

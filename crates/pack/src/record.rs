@@ -1,5 +1,6 @@
 //! Makes records: reads an image once, checks it, encodes the sample as an Example, and frames it.
 
+mod attached_images;
 mod clip;
 pub(crate) mod image;
 pub(crate) mod optimize;
@@ -127,10 +128,12 @@ impl<'a> RecordWriter<'a> {
                 let info = decode::probe(file, &self.options.limits)?;
                 coded = ((info.width, info.height), u32::from(info.orientation));
                 decode::check_complete(file)?;
+                attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
                 self.storing.store(file, &info, self.options)?
             }
             Image::Pixels(pixels) => {
                 coded = (pixels.size(), 1);
+                attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
                 self.storing.store_pixels(&pixels, self.options)?
             }
         };
@@ -142,6 +145,9 @@ impl<'a> RecordWriter<'a> {
         let (coded, orientation) = coded;
         let turned = orientation != stored.orientation;
         let sizes = ImageSizes { coded, orientation, stored: (stored.width, stored.height), turned };
+        if sizes.turned || sizes.stored != sizes.coded {
+            attached_images::refuse_any(self.schema, fields.values, self.options)?;
+        }
         let values = coordinates::stored(self.schema, fields.values, Some(&sizes), self.options)?;
         frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
     }

@@ -121,7 +121,7 @@ def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_
 def test_images_that_are_small_enough_are_not_changed(tmp_path):
     """With an orientation, which masks and boxes follow; no step resizes, which would round in another order."""
     random = np.random.default_rng(5)
-    with st.Writer(tmp_path / "dataset", "train") as writer:
+    with st.Writer(tmp_path / "dataset", "train", annotated="coded") as writer:
         for number in range(16):
             width, height, orientation = 60 + number, 50, Image.Exif()
             orientation[0x0112] = number % 8 + 1

@@ -96,12 +96,12 @@ fn lists_become_the_same_bytes_as_from_files() {
     let place = Place::new(Faults::default());
     let count = place.list("s3/bucket/list.csv", "");
     place.same("list.csv", &[]);
-    let row = |path: &str| format!("{{\"path\": \"{path}\", \"mask\": \"{path}\", \"label\": 1}}\n");
+    let row = |path: &str| format!("{{\"path\": \"{path}\", \"second\": \"{path}\", \"label\": 1}}\n");
     let class = list(&place.path("s3/bucket/photos"))[0].clone();
     let photos = list(&place.path("s3/bucket/photos").join(&class));
     let rows: String = photos.iter().map(|name| row(&format!("photos/{class}/{name}"))).collect();
     std::fs::write(place.path("s3/bucket/list.jsonl"), rows).unwrap();
-    place.same("list.jsonl", &["--column", "mask:file"]);
+    place.same("list.jsonl", &["--column", "second:file"]);
     let image = |name: &String| serde_json::json!({ "id": name.len(), "file_name": format!("photos/{class}/{name}") });
     let coco = serde_json::json!({ "images": [image(&photos[0])], "annotations": [], "categories": [] });
     std::fs::write(place.path("s3/bucket/coco.json"), coco.to_string()).unwrap();

@@ -193,7 +193,7 @@ fn sources(bucket: &Bucket) -> Vec<(&'static str, Vec<&'static str>)> {
         fs::write(bucket.path(&format!("{n}.npy")), array(n)).unwrap();
         rows.push(
             serde_json::json!({
-                "path": format!("photos/class0/{:03}.jpg", 3 * n), "label": "zero", "mask": "photos/class1/001.jpg",
+                "path": format!("photos/class0/{:03}.jpg", 3 * n), "label": "zero", "second": "photos/class1/001.jpg",
                 "video": format!("clips/walk/{n}"), "wave": format!("{n}.npy"), "text": format!("row {n}"), "number": n,
                 "weights": vec![0.5f32; n.into()], "words": ["a", "b"], "ids": [n, 1], "score": 0.25,
             })
@@ -215,7 +215,7 @@ fn sources(bucket: &Bucket) -> Vec<(&'static str, Vec<&'static str>)> {
     }
     vec![
         ("clips", vec!["clips", "--from=clips", "--fps=25"]),
-        ("list", vec!["list.jsonl", "--column=mask:file", "--column=video:frames", "--array=wave:*x4"]),
+        ("list", vec!["list.jsonl", "--column=second:file", "--column=video:frames", "--array=wave:*x4"]),
         ("rows", vec!["texts.csv"]),
         ("coco", vec!["coco.json", "--images=photos/class0"]),
         ("tars", vec!["webdataset", "--shard-size=20kB"]),

@@ -193,6 +193,26 @@ pub enum Reason {
         /// Its height.
         height: f64,
     },
+    /// A mask that is none of its image.
+    #[error(
+        "`{column}` is not a mask of the image; expected a grey or palette PNG, or a grey TIFF, of the size of the image as coded. \
+         Give other bytes a name that does not end in `mask`"
+    )]
+    Mask {
+        /// The feature.
+        column: String,
+        /// What is wrong with it.
+        source: shardtool_decode::Error,
+    },
+    /// Another image of a sample, such as a mask, which would keep a size or orientation that its image loses.
+    #[error(
+        "`{column}` is an image too, which would keep its size and orientation while the sample's image is resized or turned; \
+         pack without resizing and raw pixels, and resize when loading"
+    )]
+    OldSize {
+        /// The feature.
+        column: String,
+    },
     /// A field that occurs twice in one sample.
     #[error("it has the field `{field}` twice")]
     RepeatedField {

@@ -90,7 +90,13 @@ pub(crate) fn stored<'v>(
                 Some(Values::Floats(map.points(numbers)))
             }
             Values::BytesList(texts) if in_pixels && name == SEGMENTATION => map.polygons(texts)?,
-            Values::Floats(areas) if in_pixels && name == AREA => map.areas(areas),
+            Values::Floats(areas) if in_pixels && name == AREA => {
+                map.areas(areas).map(|list| Values::Floats(list.collect()))
+            }
+            Values::Int64s(areas) if in_pixels && name == AREA => {
+                let areas: Vec<_> = areas.iter().map(|area| *area as f32).collect();
+                map.areas(&areas).map(|list| Values::Int64s(list.map(|area| area.round() as i64).collect()))
+            }
             _ => None,
         };
         if let Some(converted) = converted {
@@ -116,6 +122,8 @@ fn check_boxes(numbers: &[f32], map: &Map, options: &Options) -> Result<(), Reas
             "is not finite"
         } else if left > right || top > bottom {
             "has a right or bottom edge before its left or top one"
+        } else if left == right || top == bottom {
+            "has no width or no height"
         } else if f64::from(left) >= width || f64::from(top) >= height || right <= 0.0 || bottom <= 0.0 {
             "lies outside of the image"
         } else {
@@ -214,12 +222,12 @@ impl Map {
     }
 
     /// Converts areas, in square pixels.
-    fn areas(&self, areas: &[f32]) -> Option<Values> {
+    fn areas<'a>(&self, areas: &'a [f32]) -> Option<impl Iterator<Item = f32> + use<'a>> {
         if self.keeps_pixels() || self.size == (1.0, 1.0) {
             return None;
         }
         let factor = f64::from(self.stored.0) * f64::from(self.stored.1) / (self.size.0 * self.size.1);
-        Some(Values::Floats(areas.iter().map(|area| (f64::from(*area) * factor) as f32).collect()))
+        Some(areas.iter().map(move |area| (f64::from(*area) * factor) as f32))
     }
 
     /// Converts polygons, as JSON text for each object. Run-length masks cannot follow.

@@ -4,6 +4,7 @@
 mod support;
 
 mod adopt;
+mod annotations;
 mod archives;
 mod arrays;
 mod bad_input;

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// The values of a feature.
 #[derive(Debug, Clone, PartialEq)]
-enum Found {
+pub(crate) enum Found {
     Int(Vec<i64>),
     Float(Vec<f32>),
     Bytes(Vec<String>),
 }
 
 /// Key → feature → values, of all records of a split.
-fn features(folder: &Path) -> BTreeMap<String, BTreeMap<String, Found>> {
+pub(crate) fn features(folder: &Path) -> BTreeMap<String, BTreeMap<String, Found>> {
     let mut all = BTreeMap::new();
     for shard in &manifest(folder).split("train").unwrap().shards {
         let file = fs::read(folder.join(&shard.file)).unwrap();

@@ -14,6 +14,24 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
         .map_err(|fault| of("the image", fault))
 }
 
+/// Decodes the masks of a record, and compares their sizes with that of its image. Returns a fault for each feature that is named
+/// for masks and holds something else.
+pub(super) fn check_masks(image: &[u8], example: &Example<'_>) -> Vec<Fault> {
+    let limits = Limits::default();
+    let probed = || decode::probe(image, &limits).ok().map(|info| (info.width, info.height));
+    // Without an image that decodes, which is a finding of its own, there is nothing to compare with.
+    let described = Described::of(example, "image").ok().and_then(|described| described.size);
+    let Some(size) = described.or_else(probed) else { return vec![] };
+    let named = example.features().iter().filter(|(name, _)| decode::is_mask_name(name));
+    let faults = named.filter_map(|(name, feature)| {
+        let Feature::Bytes(masks) = feature else { return None };
+        let error = masks.iter().find_map(|mask| decode::check_mask(mask, size, &limits).err())?;
+        let (damage, problem) = fault(error);
+        Some((damage, format!("`{name}` is not a mask of the image: {problem}")))
+    });
+    faults.collect()
+}
+
 /// Decodes all frames of the clips of a record: of each feature NAME with byte strings, other than `image`, for which
 /// `NAME/format` names an image format. Returns a fault for each frame that does not decode.
 pub(super) fn check_clips(example: &Example<'_>, image: Option<&str>) -> Vec<Fault> {

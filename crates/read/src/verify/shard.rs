@@ -431,9 +431,10 @@ impl Checker<'_> {
             let feature = self.split.manifest().image.as_deref();
             let image = feature.and_then(|name| example.bytes(name));
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
+            let masks = image.map_or(vec![], |image| super::image::check_masks(image, example));
             let image = image.and_then(|image| super::image::check(image, example, entries).err());
             let several = super::array::check(example).into_iter().chain(super::image::check_clips(example, feature));
-            for fault in image.into_iter().chain(several) {
+            for fault in image.into_iter().chain(masks).chain(several) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
                 report.push(Finding::image(self.path, row, key, offset, fault));
             }

@@ -1,0 +1,39 @@
+//! Whether a stored file is a segmentation mask of its image.
+
+use crate::{DecodeBudget, Error, LabelDtype, LabelMap, Limits, probe};
+
+/// Endings of names that say how the bytes are coded.
+const CODED: [&str; 3] = [".png", ".tif", ".tiff"];
+
+/// Returns whether a feature of byte strings holds masks, by its name: `mask`, or one that ends with `/mask` or `_mask`, perhaps
+/// followed by `.png`, `.tif` or `.tiff`.
+pub fn is_mask_name(name: &str) -> bool {
+    let name = CODED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    name.strip_suffix("mask").is_some_and(|before| before.is_empty() || before.ends_with(['/', '_']))
+}
+
+/// Checks that a file is a mask of an image of this size (width, height).
+///
+/// # Errors
+/// As [`LabelMap::decode`]; [`Error::MaskSize`].
+pub fn check_mask(bytes: &[u8], image: (u32, u32), limits: &Limits) -> Result<(), Error> {
+    let info = probe(bytes, limits)?;
+    if (info.width, info.height) != image {
+        return Err(Error::MaskSize { found: (info.width, info.height), expected: image });
+    }
+    let _admitted = DecodeBudget::of_process().admit(bytes, limits)?;
+    LabelMap::default().decode(bytes, LabelDtype::U16, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_of_masks() {
+        for name in ["mask", "image/mask", "eye_mask", "mask.png", "image/object/mask.tiff"] {
+            assert!(super::is_mask_name(name), "{name}");
+        }
+        for name in ["unmask", "masks", "mask.npy", "mask.json", "mask_id", "image/encoded"] {
+            assert!(!super::is_mask_name(name), "{name}");
+        }
+    }
+}

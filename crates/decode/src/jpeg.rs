@@ -33,7 +33,7 @@ impl Jpeg {
             Err(error) => {
                 // Truncation and limits are reported first.
                 check(bytes, limits)?;
-                supported::<()>(Err(error))?;
+                supported::<()>(bytes, Err(error))?;
                 return codecs::decode_rare_jpeg(bytes, limits, pixels);
             }
         };
@@ -43,7 +43,8 @@ impl Jpeg {
         (pixels.width, pixels.height) = (width, height);
         pixels.data.resize(rgb_len(width, height) as usize, 0);
         let stride = width as usize * 3;
-        match supported(self.0.decode_parsed(&image, None, &Request::default(), &mut pixels.data, stride))? {
+        let decoded = self.0.decode_parsed(&image, None, &Request::default(), &mut pixels.data, stride);
+        match supported(bytes, decoded)? {
             Some(_) => Ok(()),
             None => codecs::decode_rare_jpeg(bytes, limits, pixels),
         }
@@ -113,7 +114,7 @@ impl Jpeg {
         let stride = rect.width as usize * format.bytes();
         let (request, out) = (request(rect, reduction, format.channels), &mut pixels.data[..len]);
         let outcome = self.0.decode_parsed(image, entries, &request, out, stride);
-        Ok(supported(outcome)?.map(|outcome| (rect, reduction, outcome)))
+        Ok(supported(image.bytes(), outcome)?.map(|outcome| (rect, reduction, outcome)))
     }
 
     pub(crate) fn held_bytes(&self) -> usize {

@@ -27,7 +27,35 @@ pub(crate) fn complete_len(bytes: &[u8]) -> Result<usize, Error> {
     jpeg::complete_len(bytes).map_err(converted)
 }
 
-fn converted(error: jpeg::Error) -> Error {
+/// The first scan of a JPEG.
+pub(crate) struct FirstScan {
+    /// Whether the image is progressive.
+    pub(crate) progressive: bool,
+    /// Number of components in the scan.
+    pub(crate) components: u8,
+}
+
+/// Finds the first scan of a JPEG; `None` if the segments do not lead to one.
+pub(crate) fn first_scan(bytes: &[u8]) -> Option<FirstScan> {
+    const SOS: u8 = 0xda;
+    const PROGRESSIVE: u8 = 0xc2;
+    let (mut at, mut progressive) = (2, false);
+    loop {
+        let (marker, rest) = bytes.get(at..)?.split_at_checked(2)?;
+        match (marker[0], marker[1]) {
+            // Fill bytes may precede a marker.
+            (0xff, 0xff) => at += 1,
+            (0xff, SOS) => return Some(FirstScan { progressive, components: *rest.get(2)? }),
+            (0xff, marker) => {
+                progressive |= marker == PROGRESSIVE;
+                at += 2 + usize::from(u16::from_be_bytes(*rest.first_chunk()?)).max(2);
+            }
+            _ => return None,
+        }
+    }
+}
+
+pub(crate) fn converted(error: jpeg::Error) -> Error {
     let format = Format::Jpeg;
     match error {
         jpeg::Error::NotJpeg { found } => match found[..] {
@@ -52,6 +80,9 @@ fn feature_name(feature: Feature) -> &'static str {
         Feature::Lossless => "lossless or hierarchical coding",
         Feature::Precision(_) => "samples of other than 8 bits",
         Feature::Height => "its height given after the scan (DNL)",
+        Feature::Components(_) => "a number of components other than one, three and four",
+        Feature::Sampling => "sampling factors that do not divide each other, or more than 10 blocks in an MCU",
+        Feature::Incomplete => "scans of which some are missing",
         _ => "an unknown frame header",
     }
 }

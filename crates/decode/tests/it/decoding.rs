@@ -5,8 +5,8 @@ use std::io::Cursor;
 use image::{DynamicImage, ImageBuffer, ImageFormat};
 use proptest::prelude::*;
 use shardtool_decode::{
-    DecodeOptions, Error, Format, LimitKind, Limits, Pixels, PixelsRef, decode, decode_into, decode_raw, encode_jpeg,
-    encode_raw_zstd, resize,
+    DecodeOptions, EncodedImage, Error, Format, LimitKind, Limits, Pixels, PixelsRef, decode, decode_into, decode_raw,
+    encode_jpeg, encode_raw_zstd, resize,
 };
 
 fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
@@ -162,6 +162,40 @@ fn rejects_resizing_to_zero_pixels() {
     assert!(matches!(resize(pixels.view().unwrap(), (0, 4)), Err(Error::Side { .. })));
     let flat = Pixels { width: 9, height: 7, data: vec![77; 189] };
     assert!(resize(flat.view().unwrap(), (3, 20)).unwrap().data.iter().all(|&v| v == 77));
+}
+
+/// The `image` crate decodes CMYK as libjpeg-turbo does only if the first scan has all components, and lacks the colours of a
+/// sequential image of which scans are missing.
+#[test]
+fn jpegs_that_another_decoder_would_guess_are_refused_by_name() {
+    use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+    let encode = |color, channels, sampling| {
+        let mut jpeg = vec![];
+        let mut encoder = Encoder::new(&mut jpeg, 90);
+        encoder.set_sampling_factor(sampling);
+        let pixels: Vec<u8> = (0..64 * 48 * channels).map(|n| (n * 7 % 251) as u8).collect();
+        encoder.encode(&pixels, 64, 48, color).unwrap();
+        jpeg
+    };
+    let refused = |jpeg: &[u8], name: &str| {
+        let options = DecodeOptions::default();
+        for result in [decode(jpeg, &options).map(drop), EncodedImage::parse(jpeg).map(drop)] {
+            match result {
+                Err(Error::Unsupported { feature, .. }) => assert!(feature.contains(name), "{feature}"),
+                // A parsed image is refused when it is decoded.
+                Ok(()) if name.contains("missing") => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    decode(&encode(ColorType::Cmyk, 4, SamplingFactor::F_2_2), &DecodeOptions::default()).unwrap();
+    // Sampling factors of 4 are encoded in separate scans.
+    refused(&encode(ColorType::Cmyk, 4, SamplingFactor::F_4_2), "separate scans");
+    let whole = encode(ColorType::Rgb, 3, SamplingFactor::F_4_2);
+    decode(&whole, &DecodeOptions::default()).unwrap();
+    let second = whole.windows(2).enumerate().filter(|(_, marker)| *marker == [0xff, 0xda]).nth(1).unwrap().0;
+    let first_scan = [&whole[..second], &[0xff, 0xd9]].concat();
+    refused(&first_scan, "missing");
 }
 
 /// Unusual JPEGs decode; damaged ones give pixels or an error, never a panic. Two progressive JPEGs lack a part of their

@@ -443,7 +443,7 @@ class Formats(unittest.TestCase):
         self.assertIn("--map label=none", refused(2, image=[image()] * 2, label=[1.0, float("nan")]))
         refused(0, image=[image()] * 2, target=[0.5, 1.0])
         self.assertIn("--map image=mask", refused(2, mask=[image()], photo=[image()]))
-        refused(0, "--map", "image=photo", mask=[image()], photo=[image()])
+        refused(0, "--map", "image=photo", second=[image()], photo=[image()])
         self.assertIn("not damaged", refused(2, compression="brotli", image=[image()]))
 
     def test_webdataset_names_with_dots_are_asked_for(self):

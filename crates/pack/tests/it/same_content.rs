@@ -23,14 +23,14 @@ fn sources(root: &Path) -> Vec<(Options, PathBuf)> {
     put(&root.join("tars/a.tar"), &tar(&[("0.jpg", &image), ("0.cls", b"1"), ("0.boxes", b"[1, 2]")]));
     put(&root.join("list/a.jpg"), &image);
     put(&root.join("list/mask.png"), &image);
-    put(&root.join("list/list.csv"), b"path,mask,x\na.jpg,mask.png,0.5\n");
+    put(&root.join("list/list.csv"), b"path,second,x\na.jpg,mask.png,0.5\n");
     put(&root.join("clips/a/0.jpg"), &image);
     put(&root.join("clips/a/1.jpg"), &image);
     let options = |name: &str| Options::new(root.join(name), root.join(name.replace('/', "-") + ".set"));
     vec![
         (with!(options("folders"), shards = Shards::Count(3)), root.join("folders/dog/0001.jpg")),
         (options("tars"), root.join("tars/a.tar")),
-        (with!(options("list/list.csv"), files = vec!["mask".to_owned()]), root.join("list/mask.png")),
+        (with!(options("list/list.csv"), files = vec!["second".to_owned()]), root.join("list/mask.png")),
         (with!(options("clips"), from = Some(SourceKind::Clips)), root.join("clips/a/1.jpg")),
     ]
 }

@@ -4,7 +4,7 @@ use shardtool_jpeg as jpeg;
 
 use crate::error::Error;
 use crate::format::Format;
-use crate::markers::{self, FirstScan};
+use crate::markers;
 use crate::sniff::sniff;
 
 /// An encoded image. If it is a JPEG that our decoder reads, its header is parsed. About 1.5 KiB; borrows the bytes.
@@ -50,22 +50,19 @@ pub(crate) fn unlimited() -> jpeg::Limits {
     jpeg::Limits::default().with_pixels(u64::MAX)
 }
 
-/// Returns `None` for the JPEGs that the `image` crate decodes in place of ours: those of four components (CMYK, YCCK) whose first
-/// scan has all of them, and progressive ones of which scans are missing. It decodes others that ours does not read to wrong
-/// pixels, so they are refused by name.
+/// Returns `None` for the JPEGs that the `image` crate decodes in place of ours: complete ones of four components (CMYK, YCCK) whose
+/// first scan has all of them. It decodes others that ours does not read to wrong pixels, so they are refused by name.
 ///
 /// # Errors
 /// [`Error::Unsupported`], [`Error::Jpeg`].
 pub(crate) fn supported<T>(bytes: &[u8], result: jpeg::Result<T>) -> Result<Option<T>, Error> {
-    let first = || markers::first_scan(bytes);
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(jpeg::Error::Unsupported(jpeg::Feature::Components(4))) => match first() {
-            Some(FirstScan { components: 4, .. }) => Ok(None),
-            _ => Err(Error::Unsupported { format: Format::Jpeg, feature: "CMYK in separate scans" }),
-        },
-        Err(jpeg::Error::Unsupported(jpeg::Feature::Incomplete)) if first().is_some_and(|first| first.progressive) => {
-            Ok(None)
+        Err(jpeg::Error::Unsupported(jpeg::Feature::Components(4))) => {
+            match markers::has_four_complete_components(bytes) {
+                true => Ok(None),
+                false => Err(Error::Unsupported { format: Format::Jpeg, feature: "CMYK in separate or missing scans" }),
+            }
         }
         Err(error @ jpeg::Error::Unsupported(_)) => Err(markers::converted(error)),
         Err(source) => Err(Error::Jpeg { source }),

@@ -27,30 +27,62 @@ pub(crate) fn complete_len(bytes: &[u8]) -> Result<usize, Error> {
     jpeg::complete_len(bytes).map_err(converted)
 }
 
-/// The first scan of a JPEG.
-pub(crate) struct FirstScan {
-    /// Whether the image is progressive.
-    pub(crate) progressive: bool,
-    /// Number of components in the scan.
-    pub(crate) components: u8,
+/// Returns whether the first scan of a JPEG has all of its four components, and its scans together have all bits of all of their
+/// coefficients.
+pub(crate) fn has_four_complete_components(bytes: &[u8]) -> bool {
+    let mut scans = Scans { bytes, at: 2 };
+    let Some(first) = scans.next().filter(|scan| scan.components.len() == 4) else { return false };
+    let ids = first.components.clone();
+    // Whether the lowest bit of each coefficient was met.
+    let mut complete = [[false; 64]; 4];
+    for scan in std::iter::once(first).chain(scans).filter(|scan| scan.low == 0) {
+        for (_, complete) in ids.iter().zip(&mut complete).filter(|(id, _)| scan.components.contains(id)) {
+            let (start, end) = (usize::from(scan.band.0), usize::from(scan.band.1));
+            complete.iter_mut().take(end + 1).skip(start).for_each(|met| *met = true);
+        }
+    }
+    complete.iter().flatten().all(|met| *met)
 }
 
-/// Finds the first scan of a JPEG; `None` if the segments do not lead to one.
-pub(crate) fn first_scan(bytes: &[u8]) -> Option<FirstScan> {
-    const SOS: u8 = 0xda;
-    const PROGRESSIVE: u8 = 0xc2;
-    let (mut at, mut progressive) = (2, false);
-    loop {
-        let (marker, rest) = bytes.get(at..)?.split_at_checked(2)?;
-        match (marker[0], marker[1]) {
-            // Fill bytes may precede a marker.
-            (0xff, 0xff) => at += 1,
-            (0xff, SOS) => return Some(FirstScan { progressive, components: *rest.get(2)? }),
-            (0xff, marker) => {
-                progressive |= marker == PROGRESSIVE;
-                at += 2 + usize::from(u16::from_be_bytes(*rest.first_chunk()?)).max(2);
+/// A scan of a JPEG.
+struct ScanSegment {
+    /// Identifiers of its components.
+    components: Vec<u8>,
+    /// The first and the last of its coefficients.
+    band: (u8, u8),
+    /// The lowest of their bits.
+    low: u8,
+}
+
+/// The scans of a JPEG, as far as its segments lead to them.
+struct Scans<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Iterator for Scans<'_> {
+    type Item = ScanSegment;
+
+    fn next(&mut self) -> Option<ScanSegment> {
+        const SOS: u8 = 0xda;
+        loop {
+            let rest = self.bytes.get(self.at..)?;
+            match *rest.first_chunk()? {
+                [0xff, marker @ (0x01..=0xcf | 0xd8..=0xfe)] => {
+                    let segment = rest.get(2..)?;
+                    let length = usize::from(u16::from_be_bytes(*segment.first_chunk()?)).max(2);
+                    self.at += 2 + length;
+                    if marker == SOS {
+                        let (count, rest) = segment.get(2..length)?.split_first()?;
+                        let (components, parameters) = rest.split_at_checked(2 * usize::from(*count))?;
+                        let [start, end, bits] = *parameters.first_chunk()?;
+                        let components = components.iter().step_by(2).copied().collect();
+                        return Some(ScanSegment { components, band: (start, end.min(63)), low: bits & 15 });
+                    }
+                }
+                // Fill bytes, restart markers, and entropy-coded data.
+                _ => self.at += 1,
             }
-            _ => return None,
         }
     }
 }

@@ -190,16 +190,30 @@ fn jpegs_that_another_decoder_would_guess_are_refused_by_name() {
     };
     decode(&encode(ColorType::Cmyk, 4, SamplingFactor::F_2_2), &DecodeOptions::default()).unwrap();
     // Sampling factors of 4 are encoded in separate scans.
-    refused(&encode(ColorType::Cmyk, 4, SamplingFactor::F_4_2), "separate scans");
+    refused(&encode(ColorType::Cmyk, 4, SamplingFactor::F_4_2), "separate or missing scans");
     let whole = encode(ColorType::Rgb, 3, SamplingFactor::F_4_2);
     decode(&whole, &DecodeOptions::default()).unwrap();
     let second = whole.windows(2).enumerate().filter(|(_, marker)| *marker == [0xff, 0xda]).nth(1).unwrap().0;
     let first_scan = [&whole[..second], &[0xff, 0xd9]].concat();
     refused(&first_scan, "missing");
+    // libjpeg-turbo smooths progressive images of which scans are missing.
+    for (color, channels) in [(ColorType::Cmyk, 4), (ColorType::Rgb, 3)] {
+        let mut jpeg = vec![];
+        let mut encoder = Encoder::new(&mut jpeg, 90);
+        encoder.set_progressive(true);
+        let pixels: Vec<u8> = (0..64 * 48 * channels).map(|n| (n * 7 % 251) as u8).collect();
+        encoder.encode(&pixels, 64, 48, color).unwrap();
+        let starts: Vec<_> =
+            jpeg.windows(2).enumerate().filter(|(_, marker)| *marker == [0xff, 0xda]).map(|(at, _)| at).collect();
+        assert!(starts.len() > 4);
+        for cut in &starts[1..] {
+            refused(&[&jpeg[..*cut], &[0xff, 0xd9]].concat(), "missing");
+        }
+    }
 }
 
 /// Unusual JPEGs decode; damaged ones give pixels or an error, never a panic. Two progressive JPEGs lack a part of their
-/// coefficients, which is damage here even though other decoders tolerate it.
+/// coefficients, which is damage here even though other decoders tolerate it; a third one lacks scans.
 #[test]
 fn corpus_decodes_or_is_rejected() {
     let root = std::env::var_os("SHARDTOOL_SHARED")
@@ -221,7 +235,12 @@ fn corpus_decodes_or_is_rejected() {
         }
     }
     refused.sort();
-    assert_eq!(refused, ["partial_progressive.jpg", "progressive-missing-dc.jpg"].map(|f| (f.into(), true)));
+    let expected = [
+        ("partial_progressive.jpg", true),
+        ("progressive-missing-ac.jpg", false),
+        ("progressive-missing-dc.jpg", true),
+    ];
+    assert_eq!(refused, expected.map(|(name, damaged)| (name.into(), damaged)));
     assert!(seen > 100, "{seen} files");
 }
 

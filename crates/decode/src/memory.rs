@@ -165,9 +165,9 @@ fn deep_bytes(format: PixelFormat) -> u64 {
 /// Bytes a pixel that decoders keep at most, the result included, except those of [`FLOATING`] and of TIFF.
 const CODED: u64 = 12;
 
-/// Additional bytes a pixel of decoders that compute in floating point: 40 in all. 33 (JPEG 2000) and 28 (JPEG XL) were
-/// measured with 12 megapixels of RGB.
-const FLOATING: u64 = 28;
+/// Additional bytes a pixel of decoders that compute in floating point: 44 in all. 41 (JPEG 2000 with alpha) and 28 (JPEG XL) were
+/// measured with 12 megapixels.
+const FLOATING: u64 = 32;
 
 /// Tables and small buffers of any decoder.
 const FIXED: u64 = 512 << 10;

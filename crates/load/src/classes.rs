@@ -77,6 +77,11 @@ impl ResolvedClasses {
         Ok(ResolvedClasses { names, maps })
     }
 
+    /// Returns the names of classes, by class id; empty if they have numbers only.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Returns the fingerprint of a run that delivers these class ids: that of its splits, unless a split's ids are mapped.
     pub(crate) fn fingerprint(&self, splits: u32) -> u32 {
         if self.maps.iter().all(|map| map.ids.is_none()) {

@@ -143,7 +143,7 @@ impl Loader {
         let limits = SystemLimits::find(&config.system_root);
         let (resolved, memory) = plan(config, ranks, &limits)?;
         let schedule = resolved.plan.schedule(0).into_owned();
-        Ok(LoadPlan { schedule, memory })
+        Ok(LoadPlan { schedule, memory, classes: resolved.class_names().to_vec() })
     }
 
     /// Returns what each replica of a configuration will read in an epoch, in order of rank: counted, or estimated for an
@@ -263,6 +263,12 @@ impl CheckedConfig {
         self.0.plan.schedule(epoch).steps(p)
     }
 
+    /// Returns the names of the classes that batches deliver, by class id; empty if they have numbers only, or if no column holds
+    /// class ids.
+    pub fn class_names(&self) -> &[String] {
+        self.0.class_names()
+    }
+
     /// Returns the state of a run that has delivered everything before position `p` of an epoch.
     pub fn state(&self, epoch: u64, p: u64) -> ResumeState {
         self.0.state((epoch, p))
@@ -307,6 +313,8 @@ pub struct LoadPlan {
     pub schedule: Schedule,
     /// The memory plan.
     pub memory: MemoryPlan,
+    /// Names of the classes that batches deliver, as [`CheckedConfig::class_names`].
+    pub classes: Vec<String>,
 }
 
 fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(ResolvedConfig, MemoryPlan)> {

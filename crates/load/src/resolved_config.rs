@@ -205,6 +205,11 @@ impl ResolvedConfig {
         }
     }
 
+    /// Returns the names of the classes that batches deliver; empty if they have numbers only, or if no column holds class ids.
+    pub(crate) fn class_names(&self) -> &[String] {
+        self.columns.iter().find_map(Column::classes).map_or(&[], |classes| classes.names())
+    }
+
     /// Returns how rows are mixed; `None` if they are not.
     pub(crate) fn mixing(&self) -> Option<&Mixing> {
         self.images()?.mixing.as_ref()

@@ -216,16 +216,19 @@ pub(crate) struct Resolved {
     pub(crate) raised: Raised,
     /// Ragged columns that become arrays of the length of the bucket or the packed row, and what is after the values of a row.
     pub(crate) padded: Vec<(String, f64)>,
+    /// Names of the classes that batches deliver.
+    pub(crate) classes: Vec<String>,
 }
 
 impl Resolved {
-    /// Checks the configuration before the replica is known: with the given one, else as the only one.
-    fn check(&self, py: Python<'_>, given: Option<(u32, u32)>) -> PyResult<()> {
+    /// Checks the configuration before the replica is known: with the given one, else as the only one. Returns the names of the
+    /// classes that batches deliver.
+    fn check(&self, py: Python<'_>, given: Option<(u32, u32)>) -> PyResult<Vec<String>> {
         let (rank, world) = given.unwrap_or((0, 1));
         let (config, ranks) = self.bind(py, (rank, world, None))?;
         let check = || match config.memory_budget {
-            Some(_) => Loader::plan_group(&config, &ranks).map(drop),
-            None => Loader::check(&config, &ranks).map(drop),
+            Some(_) => Loader::plan_group(&config, &ranks).map(|plan| plan.classes),
+            None => Loader::check(&config, &ranks).map(|checked| checked.class_names().to_vec()),
         };
         py.detach(check).map_err(|e| error::load(py, e))
     }
@@ -319,8 +322,9 @@ impl Options {
         config.starve_after = Duration::try_from_secs_f64(self.starve_after)
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
         let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;
-        let resolved = Resolved { config, local_replicas: self.local_replicas, devices, raised, padded };
-        resolved.check(py, self.rank.zip(self.world_size))?;
+        let (local_replicas, classes) = (self.local_replicas, vec![]);
+        let mut resolved = Resolved { config, local_replicas, devices, raised, padded, classes };
+        resolved.classes = resolved.check(py, self.rank.zip(self.world_size))?;
         Ok(resolved)
     }
 }

@@ -209,6 +209,12 @@ impl Loader {
         })
     }
 
+    /// Names of the classes that batches deliver, by class id; empty if they have numbers only, or if no column holds class ids.
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.resolved.classes.clone()
+    }
+
     /// Returns the notices since the last call: whether each is about a bad sample, and its text.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<(bool, String)>> {
         let notices = self.with_bound(py, |inner| Ok(inner.replicas[0].notices()))?.unwrap_or_default();

@@ -1,11 +1,13 @@
 """Labels keep their meaning where splits meet: classes are compared, and mapped, by name."""
 
 import itertools
+import json
 import warnings
 
 import numpy as np
 import pytest
 import shardtool as st
+from PIL import Image
 
 STEPS = [st.RandomResizedCrop(8)]
 
@@ -90,6 +92,42 @@ def test_evaluation_uses_the_classes_of_training(pets, make):
         next(iter(training))
         with pytest.warns(st.ShardtoolWarning, match="class 'dog' has the id 1 in .*alone, but 2 in .*three"):
             next(iter(evaluation))
+
+
+def test_splits_whose_classes_are_not_delivered_need_not_agree(tmp_path):
+    splits = []
+    for name, classes in (("first", ["cat", "dog"]), ("second", ["dog", "cat"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        Image.fromarray(pixels(3)).save(folder / "a.png")
+        document = {
+            "images": [{"id": 0, "file_name": "a.png", "width": 12, "height": 12}],
+            "categories": [{"id": id, "name": label} for id, label in enumerate(classes)],
+            "annotations": [{"id": 0, "image_id": 0, "category_id": 0, "bbox": [1, 2, 5, 6]}],
+        }
+        (folder / "instances.json").write_text(json.dumps(document))
+        st.pack(folder / "instances.json", tmp_path / f"{name}-set")
+        splits.append(st.Dataset(tmp_path / f"{name}-set")["train"])
+    objects = st.Objects()
+    with pytest.raises(st.OptionError, match="the classes of the splits differ"):
+        loader(splits, objects=objects)
+    # Images alone, and boxes without classes.
+    for options in ({}, {"objects": st.Objects(properties=())}):
+        with loader(splits, **options) as images:
+            assert images.classes == [] and next(iter(images))["id"].tolist()[:2] == [0, 1]
+    # Their classes are no finding for other loaders either.
+    with warnings.catch_warnings(), loader(splits) as images, loader(splits[0], objects=objects) as boxes:
+        warnings.simplefilter("error")
+        next(iter(images)), next(iter(boxes))
+        assert boxes.classes == ["cat", "dog"]
+
+
+def test_a_closed_loader_is_not_compared(pets):
+    with loader(pets[0]) as first:
+        next(iter(first))
+    with warnings.catch_warnings(), loader(pets[1]) as second:
+        warnings.simplefilter("error")
+        next(iter(second))
 
 
 def test_other_classes_of_an_unrelated_dataset_are_no_finding(pets, make):

@@ -265,6 +265,11 @@ class Loader:
     size and local world size."""
 
     def __new__(cls, splits: list[Split], options: dict[str, Any]) -> Loader: ...
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes that batches deliver, by class id; empty if they have numbers only, or if no column holds class
+        ids."""
+
     def begin(self, /, place: _Place) -> int:
         """Begins an iteration and returns its number."""
 

@@ -313,7 +313,6 @@ class Loader(Generic[T, B]):
         given = {**self._arguments, "rank": self._rank, "world_size": self._world_size, "device": device}
         given["local_replicas"] = local_replicas
         options, self._output = native_options(SimpleNamespace(**given), self._splits)
-        self._classes: str | list[str] | None = options["classes"]
         self._native = _shardtool.Loader(self._splits, options)
         _open.add(self)
 
@@ -404,8 +403,9 @@ class Loader(Generic[T, B]):
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes of `"label"`, by class id; empty if they have numbers only."""
-        return _shardtool.class_names(self._splits, self._classes)
+        """Names of the classes that batches deliver, by class id; empty if they have numbers only, or if there are neither labels
+        nor classes of objects."""
+        return self._native.classes
 
     @property
     def batch_size(self) -> int:
@@ -462,6 +462,7 @@ class Loader(Generic[T, B]):
     def close(self) -> None:
         """Ends the threads. Batches that were delivered stay valid."""
         self._native.close()
+        _open.discard(self)
 
     def __enter__(self) -> Self:
         return self

@@ -22,8 +22,8 @@ pub(crate) struct Arguments {
     /// Write indexes, manifest and links to the files into this folder: for files on read-only storage
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Name of the split: of the files that are named for it, or of all if none is named for a split [default: the split that
-    /// each name tells, else the part before -NNNNN, else train]
+    /// Name of the split: of the files that are named for it, or of all if none is named for a split [default: the split in
+    /// each name, else the part before -NNNNN, else train]
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
     /// Whether names of files are those of splits

@@ -413,8 +413,8 @@ class Formats(unittest.TestCase):
             made = datasets.DatasetDict(train=split([0, 1, 1]), validation=split([1]), test=split([0, 0]))
             for name, of in made.items():
                 of.to_parquet(data / f"{name}-00000-of-00001.parquet")
-            told = json.loads(shardtool("pack", data, out, "--dry-run", "--json"))
-            self.assertEqual({s["split"]: s["inputs"] for s in told["splits"]},
+            planned = json.loads(shardtool("pack", data, out, "--dry-run", "--json"))
+            self.assertEqual({s["split"]: s["inputs"] for s in planned["splits"]},
                              {name: [f"{name}-00000-of-00001.parquet"] for name in made})
             shardtool("pack", data, out)
             manifest = json.loads((out / "dataset.json").read_text())

@@ -33,8 +33,8 @@ const STORE_LOCK: &str = ".index.lock";
 pub struct AdoptOptions {
     /// Folder to fill with links to the files, indexes and the manifest. Default: the files' own folder.
     pub out: Option<PathBuf>,
-    /// The split: of the files that are named for it, or of all if none is named for a split. Default: the split that each
-    /// name tells, else the part before `-NNNNN`, else `train`.
+    /// The split: of the files that are named for it, or of all if none is named for a split. Default: the split in each
+    /// name, else the part before `-NNNNN`, else `train`.
     pub split: Option<String>,
     /// Whether names of files are those of splits. Default: refused where some are and others are not.
     pub split_names: SplitNames,

@@ -59,7 +59,7 @@ pub struct Options {
     /// Unit of the boxes and keypoints in `objects`; `None` is pixels, and refuses boxes that are all at most 1.
     pub box_unit: Option<BoxUnit>,
     /// The image that they refer to, if it has an EXIF orientation; `None` is the one whose size the columns `width` and `height`
-    /// give, and refuses the image if these do not tell.
+    /// give, and refuses the image if these do not decide.
     pub annotated: Option<Annotated>,
     /// The folder of a COCO file's images. Default: the file's folder.
     pub images: Option<PathBuf>,
@@ -108,7 +108,7 @@ pub enum SplitNames {
     /// If all of them are. Refused where some are and others are not.
     #[default]
     Auto,
-    /// Yes: a top folder that is named for no split is the split of its own name.
+    /// Yes: each top folder is a split, also if its name is not a known one.
     Names,
     /// No: the source is one split, and top folders are classes.
     Ignored,

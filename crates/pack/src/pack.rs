@@ -40,7 +40,7 @@ pub struct Summary {
     pub rejected_file: Option<PathBuf>,
     /// The folder, list or names of archives that became this split.
     pub inputs: Vec<String>,
-    /// What of the source is no input of any split.
+    /// Files and folders of the source that no split takes.
     pub left_out: Vec<String>,
     /// Bytes of the sources' files, rejected ones included.
     pub source_bytes: u64,

@@ -184,7 +184,7 @@ pub fn write_plan(options: &Options, progress: &dyn Progress) -> Result<(Plan, b
     plan::only(write_plans(options, progress)?, options, |(plan, _)| plan.split())
 }
 
-/// As [`write_plan`], for each split of a source. Each split has parts and a commit of its own.
+/// As [`write_plan`], for each split of a source. Each split is packed in parts and committed separately.
 ///
 /// # Errors
 /// As [`crate::pack_splits()`].

@@ -258,7 +258,7 @@ impl Plan {
         &self.inputs
     }
 
-    /// Returns texts about what of the source is no input of any split: files of other splits, names that systems write, empty
+    /// Returns texts about the files and folders of the source that no split takes: files of other splits, names that systems write, empty
     /// folders.
     pub fn left_out(&self) -> &[String] {
         &self.left_out

@@ -20,7 +20,7 @@ pub trait Progress: Sync {
         let _ = step;
         ControlFlow::Continue(())
     }
-    /// Called several times a second while the run waits for another process ([`Options::wait`](crate::Options::wait)): how long
+    /// Called about every 250 ms while the run waits for another process ([`Options::wait`](crate::Options::wait)): how long
     /// it has waited, and which process it is.
     fn waiting(&self, waited: Duration, holder: &DestinationError) {
         let _ = (waited, holder);

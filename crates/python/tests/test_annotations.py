@@ -81,7 +81,7 @@ def test_boxes_annotated_as_shown_lie_on_their_object(orientation, scale, tmp_pa
     bbox = [number * scale for number in OBJECT]
     polygon = [bbox[0], bbox[1], bbox[0] + bbox[2], bbox[1], bbox[0] + bbox[2], bbox[1] + bbox[3]]
     annotation = {"image_id": 0, "bbox": bbox, "area": bbox[2] * bbox[3], "segmentation": [polygon]}
-    # From 5 on the size tells; before, the user does.
+    # From 5 on the size decides; before, the user does.
     options = {"annotated": "upright"} if 1 < orientation < 5 else {}
     path = coco(tmp_path / "in", [(photograph(orientation), size(width, height))], [annotation])
     if options:
@@ -174,9 +174,9 @@ def test_a_writer_asks_for_the_annotated_image(orientation, tmp_path):
         with pytest.raises(st.errors.PackError, match="--annotated"):
             writer.write(sample)
         writer.write({**sample, "image": photograph(1)})
-    with st.Writer(tmp_path / "told", "train", labels=False, annotated="upright") as writer:
+    with st.Writer(tmp_path / "given", "train", labels=False, annotated="upright") as writer:
         writer.write(sample)
-    for box, pixels in delivered(tmp_path / "told"):
+    for box, pixels in delivered(tmp_path / "given"):
         assert np.abs(np.subtract(box, pixels)).max() < 0.01
 
 
@@ -196,6 +196,47 @@ def test_objects_follow_a_smaller_image(tmp_path):
     st.pack(path, tmp_path / "kept", shards=1)
     with pytest.raises(st.errors.PackError, match="`segmentation` of its objects: expected polygons"):
         st.pack(path, tmp_path / "small", shards=1, resize_shorter=40)
+
+
+@pytest.mark.parametrize("objects", [1, 2])
+@pytest.mark.parametrize("area", [480, 480.5])
+def test_records_with_fractions_follow_a_smaller_image(objects, area, tmp_path):
+    polygon = [10, 20, 40, 20, 40, 36]
+    annotation = {"image_id": 0, "bbox": list(OBJECT), "area": area, "segmentation": [polygon]}
+    path = coco(tmp_path / "in", [(photograph(1), size(WIDTH, HEIGHT))], [annotation] * objects)
+    st.pack(path, tmp_path / "out", shards=1)
+    stored = st.Dataset(tmp_path / "out")["train"]
+    st.pack(stored.shards[0].path, tmp_path / "small", resize_shorter=40)
+    features = st.Dataset(tmp_path / "small")["train"][0]["features"]
+    # One object is a value, several are a list.
+    areas, texts = (features[f"image/object/{name}"] for name in ("area", "segmentation"))
+    assert np.allclose(np.ravel(areas), [area / 4] * objects)
+    assert [json.loads(text) for text in ([texts] if objects == 1 else texts)] == [[[5, 10, 20, 10, 20, 18]]] * objects
+    assert features["image/object/bbox"] == stored[0]["features"]["image/object/bbox"]
+    # Of the same size, they stay to the bit.
+    st.pack(stored.shards[0].path, tmp_path / "same")
+    again = st.Dataset(tmp_path / "same")["train"][0]["features"]
+    assert {**again, "image/filename": None} == {**stored[0]["features"], "image/filename": None}
+
+
+def test_units_of_polygons_and_keypoints_are_not_mixed_up(tmp_path):
+    polygon = [10, 20, 40, 20, 40, 36]
+    fractions = {"bbox": [[0.1, 0.25, 0.3, 0.2]]}
+    # Polygons are in pixels, whatever the unit of the boxes.
+    path = rows(tmp_path / "pixels", {**fractions, "segmentation": [[polygon]], "area": [480]})
+    st.pack(path, tmp_path / "out", box_unit="fraction")
+    features = st.Dataset(tmp_path / "out")["train"][0]["features"]
+    assert json.loads(features["image/object/segmentation"]) == [polygon] and features["image/object/area"] == 480
+    path = rows(tmp_path / "fractions", {**fractions, "segmentation": [[[0.1, 0.25, 0.4, 0.25, 0.4, 0.45]]]})
+    with pytest.raises(st.errors.PackError, match="polygons in pixels: all coordinates are at most 1"):
+        st.pack(path, tmp_path / "refused", box_unit="fraction")
+    # Keypoints in fractions next to boxes in pixels.
+    mixed = {"bbox": [list(OBJECT)], "keypoints": [[0.1, 0.25, 2, 0, 0, 0]]}
+    with pytest.raises(st.errors.PackError, match="keypoints`: all coordinates are at most 1, as fractions are"):
+        st.pack(rows(tmp_path / "mixed", mixed), tmp_path / "refused")
+    # Points that are not labelled have no unit.
+    unlabelled = {"bbox": [list(OBJECT)], "keypoints": [[0, 0, 0, 0, 0, 0]]}
+    st.pack(rows(tmp_path / "unlabelled", unlabelled), tmp_path / "kept")
 
 
 def test_other_members_of_a_coco_file_are_kept_or_named(tmp_path):

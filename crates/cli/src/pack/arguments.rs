@@ -159,7 +159,7 @@ enum OnBadInput {
 pub(crate) enum NamesArgument {
     /// If all of them are; refused where some are and others are not
     Auto,
-    /// Yes: a top folder that is named for no split is the split of its own name
+    /// Yes: each top folder is a split, also if its name is not a known one
     Names,
     /// No: one split, and top folders are classes
     None,

@@ -1,6 +1,6 @@
 //! The Orientation tag in a TIFF directory: of EXIF metadata, which are a TIFF file (CIPA DC-008, 4.5.2), or of a TIFF image.
 
-/// What an Orientation tag says: 1 to 8; 1 for a value that is none of them.
+/// What an Orientation tag says: 1 to 8; 1 for any other value.
 ///
 /// Searches the first directory of `tiff`, a TIFF or BigTIFF file, for tag 0x0112, as Pillow does: the value may have any numeric
 /// type, the first usable entry counts, and a damaged directory counts as far as it can be read. Returns `None` without such a

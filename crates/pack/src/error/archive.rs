@@ -112,7 +112,7 @@ pub enum ArchiveError {
     },
     /// Several fields may be the image, and none is named as images are.
     #[error("{file}, sample {number}: which field is the image? {fields} may be; name it: --map image={example}{}",
-        if *.members { "; if each is a sample of its own: --member-key last-dot" } else { "" })]
+        if *.members { "; if each is another sample: --member-key last-dot" } else { "" })]
     SeveralImages {
         /// Whether the fields are members of a tar.
         members: bool,

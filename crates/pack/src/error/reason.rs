@@ -161,22 +161,24 @@ pub enum Reason {
         /// Those of the image with its EXIF orientation applied.
         shown: (u32, u32),
     },
-    /// An image with an EXIF orientation, whose annotations do not tell whether they refer to it as coded or as shown.
+    /// An image with an EXIF orientation, whose annotations may refer to it as coded or as shown.
     #[error(
-        "its EXIF orientation is {orientation}, and nothing tells whether its boxes refer to the image as coded or as shown: say \
+        "its EXIF orientation is {orientation}, and its boxes may refer to the image as coded or as shown: say \
          which with --annotated coded|upright, or give `width` and `height` of the annotated image"
     )]
     AnnotatedFrame {
         /// The orientation, 2 to 8.
         orientation: u32,
     },
-    /// Boxes in another unit than the options say.
-    #[error("all coordinates of its boxes are {found}: say their unit with --box-unit pixel|fraction")]
-    BoxUnit {
+    /// Coordinates in another unit than the options say.
+    #[error("`{column}`: {found}; say their unit with --box-unit pixel|fraction")]
+    Unit {
+        /// The feature.
+        column: String,
         /// What they are.
         found: &'static str,
     },
-    /// A box that is not one in the image.
+    /// A box that is inverted, empty, not finite, or outside of the image.
     #[error(
         "box {number} of its objects, {corners:?} (left, top, right, bottom), {problem} of {width} x {height}: correct it, or \
         say its format with --boxes xywh|xyxy"
@@ -193,7 +195,7 @@ pub enum Reason {
         /// Its height.
         height: f64,
     },
-    /// A mask that is none of its image.
+    /// A file that is not a mask of the sample's image.
     #[error(
         "`{column}` is not a mask of the image; expected a grey or palette PNG, or a grey TIFF, of the size of the image as coded. \
          Give other bytes a name that does not end in `mask`"

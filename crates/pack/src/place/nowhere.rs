@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone)]
 pub(crate) struct Nowhere(PathBuf);
 
-/// A file of which nothing is kept. What is read of it is the file of this name in the dataset: either it has the same bytes, or
+/// A file whose bytes are discarded. What is read of it is the file of this name in the dataset: either it has the same bytes, or
 /// the comparison finds a difference.
 pub(crate) struct Unkept(PathBuf);
 

@@ -108,7 +108,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
 }
 
-/// What a folder holds, as far as its first files tell.
+/// What a folder holds, judged by its first files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Content {
     pub(super) images: bool,

@@ -74,7 +74,7 @@ fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Res
 pub(super) struct Walk {
     pub(super) root: PathBuf,
     pub(super) times: Times,
-    /// Names of what is no input, and how often each occurs.
+    /// Names of files and folders that are left out, and how often each occurs.
     ignored: BTreeMap<String, u64>,
     entries: Vec<Entry>,
     pub(super) rejected: Vec<Rejection>,
@@ -155,7 +155,7 @@ impl Walk {
         *self.ignored.entry(name).or_default() += 1;
     }
 
-    /// Returns a text for each name of what is no input.
+    /// Returns a text for each name that is left out.
     pub(super) fn left_out(&self) -> Vec<String> {
         let text = |(name, times): (&String, &u64)| match times {
             1 => name.clone(),

@@ -41,7 +41,7 @@ const TARGETS: [&str; 20] = [
     "bboxes",
 ];
 
-/// Returns whether a system or tool wrote a file or folder of this name, which is no input.
+/// Returns whether a system or tool wrote a file or folder of this name, so that it is left out.
 pub(crate) fn is_system(name: &str) -> bool {
     SYSTEM.contains(&name.to_lowercase().as_str())
 }

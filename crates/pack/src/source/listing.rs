@@ -14,7 +14,7 @@ pub(crate) struct Listing {
     pub(crate) schema: SampleSchema,
     /// Inputs that were rejected while listing.
     pub(crate) rejected: Vec<Rejection>,
-    /// What is no input: names that systems write, empty folders.
+    /// Files and folders that are left out: names that systems write, empty folders.
     pub(crate) left_out: Vec<String>,
     /// The folder to which the entries' paths are relative.
     pub(crate) root: PathBuf,

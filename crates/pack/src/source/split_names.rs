@@ -1,4 +1,4 @@
-//! The rule that tells the split from the name of a file or folder, for all commands.
+//! Finds the split in the name of a file or folder, for all commands.
 //!
 //! A name is cut into words at separators, between letters and digits, and where the case changes. It is named for a split if
 //! one of its words is a split's: `train-00000-of-00009.parquet` (Hugging Face), `mnist-test.tfrecord-00000-of-00001`

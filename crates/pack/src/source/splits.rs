@@ -90,7 +90,7 @@ fn own_name(folder: &Path) -> NamedSplit {
     full.file_name().map_or(NamedSplit::None, |name| NamedSplit::of_folder(&name.to_string_lossy()))
 }
 
-/// Returns the split that the name of a file tells, else that of its folder; or several, between which it does not decide.
+/// Returns the split in the name of a file, else in that of its folder; or several, between which it does not decide.
 fn of_file(file: &Path) -> Result<Option<String>, Vec<String>> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     match NamedSplit::of(&name) {

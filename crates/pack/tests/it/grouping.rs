@@ -55,7 +55,7 @@ fn refuses_members_that_may_be_several_samples() {
         let member = members[0].0.rsplit('/').next().unwrap();
         assert!(text.contains(member) && text.contains("--member-key first-dot or --member-key last-dot"), "{text}");
         assert_eq!(made.keys(Some(MemberKey::LastDot)).len(), last, "{members:?}");
-        // Several fields may then be the image, which is asked as well.
+        // Several fields may then be the image: refused as well.
         let first_dot = with!(made.options.clone(), member_key = Some(MemberKey::FirstDot));
         match plan(&first_dot) {
             Ok(plan) => assert_eq!(plan.images(), first, "{members:?}"),
@@ -128,7 +128,7 @@ fn asks_which_of_two_labels() {
     let map = vec![("label".to_owned(), "cls".to_owned())];
     pack(&with!(made.options.clone(), map = map), &()).unwrap();
     assert_eq!(check(&made.set, "train")["0"].1, Some(1));
-    // Equal ones are one, and a name beside an id is not another id.
+    // Equal ones count once, and a name next to an id is not another id.
     for json in [r#"{"label": 1}"#, r#"{"label": "cat"}"#] {
         assert_eq!(self::made(&[("0.jpg", ""), ("0.cls", "1"), ("0.json", json)]).keys(None), ["0"]);
     }

@@ -40,7 +40,7 @@ impl Made {
         Options::new(&self.source, &self.set)
     }
 
-    /// Names and record counts of the splits that a pack makes, which a plan tells before.
+    /// Names and record counts of the splits that a pack makes, which a plan lists before.
     fn packed(&self, options: &Options) -> Result<Vec<(String, u64)>, Error> {
         let planned: Vec<_> =
             plan_splits(options)?.iter().map(|plan| (plan.split().to_owned(), plan.images())).collect();

@@ -42,9 +42,9 @@ class Packed:
     resumed_shards: int
     #: Whether the split was complete before, so that nothing was written. Ignored by `==`.
     already_complete: bool = field(default=False, compare=False)
-    #: What of the source is no input: files of other splits, names that systems write, empty folders.
+    #: Files and folders of the source that were left out: files of other splits, names that systems write, empty folders.
     left_out: tuple[str, ...] = field(default=(), compare=False)
-    #: The result of each split, in the order of their names, if the source's names tell several.
+    #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
 
     @property
@@ -131,7 +131,7 @@ def pack(
         `"train"`.
     splits
         Whether names of files and top folders are those of splits: `"auto"` if all of them are, and refused where some are and
-        others are not; `"names"`, where a top folder that is named for no split is the split of its own name; or `"none"`,
+        others are not; `"names"`, where each top folder is a split; or `"none"`,
         where the source is one split and top folders are classes.
     shard_size, shards
         Size of a shard in bytes, or as text such as `"256MiB"`; or the number of shards.
@@ -228,7 +228,7 @@ def pack(
         if summary["rejected"]:
             warn(f"pack rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
     if packed[0].left_out:
-        warn(f"pack left out what is no input: {'; '.join(packed[0].left_out)}")
+        warn(f"pack left out {'; '.join(packed[0].left_out)}")
     return joined(packed)
 
 
@@ -313,7 +313,7 @@ def write_plan(source: str | os.PathLike[str], destination: str | os.PathLike[st
     """Writes the plan of a pack in parts, with the listing of the source, and no shard. Returns the number of shards. With `force=True`, removes the old split.
 
     It is not required: the first part that starts writes the plan as well. But then each part lists the source itself. Of a
-    source with several splits, it writes the plan of each; each then has parts and a commit of its own, with `split=NAME`.
+    source with several splits, it writes the plan of each; each is then packed in parts and committed separately, with `split=NAME`.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>)
 pub(super) fn check_masks(image: &[u8], example: &Example<'_>) -> Vec<Fault> {
     let limits = Limits::default();
     let probed = || decode::probe(image, &limits).ok().map(|info| (info.width, info.height));
-    // Without an image that decodes, which is a finding of its own, there is nothing to compare with.
+    // An image that does not decode is another finding: its size is not known.
     let described = Described::of(example, "image").ok().and_then(|described| described.size);
     let Some(size) = described.or_else(probed) else { return vec![] };
     let named = example.features().iter().filter(|(name, _)| decode::is_mask_name(name));

@@ -33,7 +33,7 @@ const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"
 /// Field names of keys, for samples that have no name in the archive.
 const KEYS: [&str; 5] = [names::IMAGE_KEY, names::IMAGE_FILENAME, "key", "__key__", "filename"];
 
-/// In place of the name of the label's field: there is none, and all fields are features.
+/// Given in place of the name of the label's field: samples have no label, and all fields are features.
 const NO_LABEL: &str = "none";
 
 /// Which field has which role.

@@ -43,7 +43,7 @@ pub(super) struct Survey {
     label: Option<Seen>,
     /// The first label that is a float: its file, sample, field and value.
     float_label: Option<(String, u64, String, f64)>,
-    /// Whether such a label is not a whole number, so that it is no class id.
+    /// Whether such a label is not a whole number and so not a class id.
     fractions: bool,
     names: BTreeSet<String>,
     pairs: ClassNames,

@@ -10,7 +10,7 @@ from ..errors import OptionTypeError
 
 __all__ = ["ELSEWHERE", "check_function"]
 
-#: What takes the place of a name of torchvision that is no step.
+#: What takes the place of a name of torchvision that has no step.
 ELSEWHERE = {
     "Normalize": "the loader's arguments `mean` and `std`",
     "ToTensor": "`shardtool.torch.Loader`, which delivers tensors",

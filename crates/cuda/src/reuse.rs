@@ -4,8 +4,8 @@
 //! | memory | in use by | may be written again when |
 //! |---|---|---|
 //! | a slot: device memory of a delivered batch | streams of the consumer | the events recorded on those streams when the batch was dropped have passed; if a stream is unknown, the whole context is idle |
-//! | a staging buffer: device memory of u8 pixels and pinned memory of the row data | the copies and the kernel of one upload | the event recorded behind them has passed |
-//! | the host batch that pixels are copied from (pinned) | the copy of the same upload | the same event has passed |
+//! | a staging buffer on the device: u8 pixels | the copy and the kernel of one upload | the event recorded behind the kernel has passed |
+//! | its memory on the host (pinned): the batch that pixels are copied from, and the row data | the copies of the same upload | the event recorded behind the copies has passed |
 //!
 //! Uses of device memory are ordered between streams; the host waits only if a stream is unknown or memory is freed.
 //! The host writes pinned memory itself, so it must wait for the event.
@@ -108,24 +108,40 @@ fn wait_for_all(context: &CudaContext) {
     let _ = context.synchronize();
 }
 
-/// The event that must pass before a staging buffer, and the host batch uploaded through it, are written again.
-pub(crate) struct StagingReuse(CudaEvent);
+/// The events of the last upload through a staging buffer.
+pub(crate) struct StagingReuse {
+    /// Recorded behind the copies.
+    copied: CudaEvent,
+    /// Recorded behind the kernel.
+    read: CudaEvent,
+}
 
 impl StagingReuse {
     /// Creates the state of an unused staging buffer.
     pub(crate) fn new(context: &Arc<CudaContext>) -> Result<Self> {
-        // With this flag, the upload thread sleeps during the wait instead of spinning.
-        let event = context.new_event(Some(sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC)).during("creating an event")?;
-        Ok(StagingReuse(event))
+        let event = |flags| context.new_event(flags).during("creating an event");
+        // With this flag, the upload thread sleeps during `wait` instead of spinning.
+        Ok(StagingReuse { copied: event(Some(sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC))?, read: event(None)? })
     }
 
-    /// Records that work queued so far on `stream` uses the buffer.
-    pub(crate) fn record(&self, stream: &CudaStream) -> Result<()> {
-        self.0.record(stream).during("recording an upload")
+    /// Makes `copy` wait until the buffer's last kernel is done.
+    pub(crate) fn order_before(&self, copy: &CudaStream) -> Result<()> {
+        copy.wait(&self.read).during("ordering a copy after the kernel before it")
     }
 
-    /// Waits on the host until the buffer's last upload is done; returns at once if there was none.
+    /// Records that the copies are queued on `copy`, and makes `work` wait for them.
+    pub(crate) fn copied(&self, copy: &CudaStream, work: &CudaStream) -> Result<()> {
+        self.copied.record(copy).during("recording a copy")?;
+        work.wait(&self.copied).during("ordering a kernel after its copy")
+    }
+
+    /// Records that the kernel is queued on `work`.
+    pub(crate) fn read(&self, work: &CudaStream) -> Result<()> {
+        self.read.record(work).during("recording an upload")
+    }
+
+    /// Waits on the host until the last copies through the buffer are done; returns at once if there were none.
     pub(crate) fn wait(&self) -> Result<()> {
-        self.0.synchronize().during("waiting for an upload")
+        self.copied.synchronize().during("waiting for an upload")
     }
 }

@@ -1,12 +1,13 @@
-//! Uploads batches through two staging buffers and two streams. The host waits only until a staging buffer's previous
-//! upload is done.
+//! Uploads batches through two staging buffers and two streams. The host waits only until the copies of the batch before
+//! the previous one are done.
 //!
 //! ```text
-//! copy stream   │ pixels of batch 0 ▶ staging 0 │ batch 1 ▶ staging 1 │ batch 2 ▶ staging 0 │
-//! work stream                                   │ row data, kernel 0  │ row data, kernel 1  │
+//! copy stream   │ batch 0: pixels ▶ staging 0, row data ▶ slot │ batch 1 ▶ staging 1, slot │ batch 2 ▶ staging 0, slot │
+//! work stream                                                  │ kernel 0 ▶ slot           │ kernel 1 ▶ slot           │
 //! ```
 //! Pixels arrive as u8 in a staging buffer, and the kernel writes them normalised into a slot. While it runs, the next
-//! batch is copied, so the copies follow each other without a gap.
+//! batch is copied, so the copies follow each other without a gap: all are on one stream, since a copy on another stream
+//! would wait for those that occupy the bus, and the kernel behind it too.
 
 use crate::batch::DeviceBatch;
 use crate::config::Config;
@@ -19,7 +20,7 @@ use crate::layout::SlotLayout;
 use crate::memory::{DeviceBuffer, DeviceMemory, PinnedAlloc, PinnedBuffer, Reservation};
 use crate::reuse::{StagingReuse, wait_for_streams};
 use crate::slot::{Lease, Slot, SlotExchange};
-use cudarc::driver::{CudaEvent, CudaStream, result};
+use cudarc::driver::{CudaStream, result};
 use std::sync::Arc;
 
 /// Uploads batches into slots, on the upload thread.
@@ -42,9 +43,7 @@ struct Staging<B> {
     pixels: DeviceBuffer,
     /// Ids, `valid` and columns, on the host.
     row_data: PinnedBuffer,
-    /// Recorded after the pixels have arrived.
-    copied: CudaEvent,
-    /// The event that must pass before this buffer and `host` are used again.
+    /// The events that must pass before the kernel runs, and before this buffer and `host` are used again.
     reuse: StagingReuse,
     /// The batch that pixels are copied from.
     host: Option<B>,
@@ -77,8 +76,8 @@ impl<B: HostBatch> Uploader<B> {
         })
     }
 
-    /// Waits until the next staging buffer is free, and drops the host batch that was uploaded through it: the feed may
-    /// need its memory for the next batch.
+    /// Waits until the last copies through the next staging buffer are done, and drops the host batch that they read:
+    /// the feed may need its memory for the next batch.
     pub(crate) fn free_staging(&mut self) -> Result<()> {
         if let Some(staging) = self.staging.get_mut(self.next) {
             staging.reuse.wait()?;
@@ -111,12 +110,12 @@ impl<B: HostBatch> Uploader<B> {
         }
         let mix = host.mix().map(|mix| layout.check_mix(mix)).transpose()?.filter(|mix| !mix.is_identity());
         self.copy.context().bind_to_thread().during("entering the device's context")?;
-        // SAFETY: the buffer has `pixel_bytes` bytes, as many as `pixels`, and `free_staging` has waited for its last
-        // kernel. The pixels stay where they are in `staging.host`, which is dropped after `reuse`, recorded behind
-        // this copy, has passed (`free_staging`), or after `upload` or `drop` has waited for both streams.
+        staging.reuse.order_before(&self.copy)?;
+        // SAFETY: the buffer has `pixel_bytes` bytes, as many as `pixels`, and the stream waits for its last kernel
+        // (`order_before`). The pixels stay where they are in `staging.host`, which is dropped after this copy is done:
+        // `free_staging` waits for an event behind it, `upload` and `drop` for both streams.
         unsafe { result::memcpy_htod_async(staging.pixels.address(), pixels, self.copy.cu_stream()) }
             .during("queueing a copy")?;
-        staging.copied.record(&self.copy).during("recording a copy")?;
         layout.write_row_data(&rows, mix, staging.row_data.as_mut_slice());
         let mixed = mix.is_some();
 
@@ -137,30 +136,31 @@ impl<B: HostBatch> Uploader<B> {
     /// Queues the work that turns the current staging buffer into a batch in `slot`; `mixed` says whether its rows are
     /// mixed.
     fn fill(&mut self, mut slot: Slot, layout: &SlotLayout, mixed: bool) -> Result<Slot> {
-        let (staging, work) = (&self.staging[self.next], &self.work);
+        let (staging, copy, work) = (&self.staging[self.next], &self.copy, &self.work);
         let filled = (|| {
-            slot.reuse.order_before(work)?;
-            work.wait(&staging.copied).during("ordering a kernel after its copy")?;
+            slot.reuse.order_before(copy)?;
             let [n, h, w, _] = layout.pixels;
             let target = slot.buffer.address() + layout.row_data().start as u64;
             // SAFETY: the slot has `layout.total()` bytes, of which the row data are the last; the staging buffer keeps
-            // its side until `reuse` has passed. `order_before` made this stream wait for the slot's last consumers.
-            unsafe { result::memcpy_htod_async(target, staging.row_data.as_slice(), work.cu_stream()) }
+            // its side until this copy is done (`free_staging`). `order_before` made the stream wait for the slot's last
+            // consumers.
+            unsafe { result::memcpy_htod_async(target, staging.row_data.as_slice(), copy.cu_stream()) }
                 .during("queueing a copy")?;
+            staging.reuse.copied(copy, work)?;
             let (from, to) = (staging.pixels.address(), slot.buffer.address());
             let images = Images { from, to, n: n as u32, hw: (h * w) as u32, width: w as u32 };
             let mixes = layout.mixes().filter(|_| mixed).map(|start| to + start as u64);
-            // SAFETY: the staging buffer holds [n, h, w, 3] u8 once `copied` has passed, and the slot begins with the
-            // images; both come from `DeviceBuffer`, aligned to 256 bytes. The row data, copied above on this stream,
-            // have the words of a `BatchMix` of [n, h, w] at `mixes` (`check_mix`), also aligned to 256 bytes. `reuse`
-            // and `ready`, recorded behind the kernel, keep all from being written before it is done.
+            // SAFETY: this stream waits for both copies (`copied`). The staging buffer then holds [n, h, w, 3] u8, and
+            // the slot begins with the images; both come from `DeviceBuffer`, aligned to 256 bytes. The row data have the
+            // words of a `BatchMix` of [n, h, w] at `mixes` (`check_mix`), also aligned to 256 bytes. `reuse` and
+            // `ready`, recorded behind the kernel, keep all from being written before it is done.
             unsafe { self.kernel.launch(work, &images, mixes) }?;
-            staging.reuse.record(work)?;
+            staging.reuse.read(work)?;
             slot.ready.record(work).during("recording an upload")
         })();
         if filled.is_err() {
             // The slot's memory is about to be freed.
-            wait_for_streams(&[work]);
+            wait_for_streams(&[copy, work]);
         }
         filled.map(|()| slot)
     }
@@ -191,7 +191,6 @@ impl<B: HostBatch> Uploader<B> {
             self.staging.push(Staging {
                 pixels,
                 row_data: self.pinned.buffer(layout.row_data().len())?,
-                copied: context.new_event(None).during("creating an event")?,
                 reuse: StagingReuse::new(context)?,
                 host: None,
                 reservation,

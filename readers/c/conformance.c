@@ -91,6 +91,35 @@ static void print_features(const shardtool_dataset *dataset, const shardtool_fea
     printf("}");
 }
 
+/* Prints the numbers of features of logical types: the bits of floats, as 16 hex digits; integers in decimal. */
+static void print_numbers(const shardtool_dataset *dataset, const shardtool_features *features)
+{
+    int count = 0;
+    for (size_t i = 0; i < features->count; i++) {
+        const shardtool_feature *feature = &features->list[i];
+        int type = shardtool_logical(dataset, feature->name);
+        if (!type)
+            continue;
+        printf("%s", count++ ? ", " : ", \"numbers\": {");
+        print_text(feature->name.data, feature->name.size);
+        printf(": {\"type\": \"%s\", \"values\": ", type == SHARDTOOL_FLOAT64 ? "float64" : "uint64");
+        uint64_t *words = allocate(feature->count, sizeof *words);
+        if (shardtool_numbers(feature, words)) {
+            printf("[");
+            for (uint64_t k = 0; k < feature->count; k++) {
+                printf("%s\"", k ? ", " : "");
+                type == SHARDTOOL_FLOAT64 ? printf("%016" PRIx64, words[k]) : printf("%" PRIu64, words[k]);
+                printf("\"");
+            }
+            printf("]}");
+        } else {
+            printf("null}");
+        }
+        free(words);
+    }
+    printf("%s", count ? "}" : "");
+}
+
 static int is_raw(const shardtool_features *features)
 {
     static const char name[] = "image/format", raw[] = "raw", compressed[] = "raw-zstd";
@@ -179,6 +208,7 @@ static void print_record(shardtool_dataset *dataset, size_t split, uint64_t id)
     shardtool_class_id(&features, &class_id) ? printf("\"%" PRId64 "\"", class_id) : printf("null");
     if (!shardtool_is_opaque(dataset))
         print_features(dataset, &features);
+    print_numbers(dataset, &features);
     if (has_image && is_raw(&features))
         print_pixels(dataset, &features);
     print_arrays(dataset, &features);

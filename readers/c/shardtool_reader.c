@@ -63,6 +63,11 @@ typedef struct {
     uint64_t records;
 } split;
 
+typedef struct {
+    shardtool_bytes name;
+    int type;
+} logical_type;
+
 struct shardtool_dataset {
     int folder;
     uint32_t crc_table[8][256];
@@ -72,6 +77,8 @@ struct shardtool_dataset {
     int opaque, sequences;
     shardtool_bytes *classes;
     size_t class_count;
+    logical_type *logical;
+    size_t logical_count;
     split *splits;
     size_t split_count;
 };
@@ -476,7 +483,7 @@ static const member MEMBERS[] = {{"format", 's', 0},   {"version", 's', 0}, {"cr
                                  {"image", '0', 1},    {"label", '0', 1},   {"label_offset", 'i', 0},
                                  {"features", 'a', 0}, {"classes", 'l', 0}, {"splits", 'a', 0},
                                  {"crc32c", 'c', 0},   {"requires", 'l', 1}};
-static const member FEATURE[] = {{"name", 's', 0}, {"type", 's', 0}};
+static const member FEATURE[] = {{"name", 's', 0}, {"type", 's', 0}, {"logical", 's', 1}};
 static const member SPLIT[] = {{"name", 's', 0}, {"shards", 'a', 0}};
 static const member SHARD[] = {{"file", 's', 0},   {"records", 'u', 0},     {"bytes", 'u', 0},
                                {"crc32c", 'c', 0}, {"index_bytes", 'u', 0}, {"index_crc32c", 'c', 0},
@@ -769,6 +776,32 @@ static int check_splits(shardtool_dataset *dataset, const json *j, size_t array,
     return 0;
 }
 
+/* Returns the logical type that a string names; 0 for none, and for those of later versions. */
+static int logical_of(const json *j, size_t value)
+{
+    if (!value)
+        return 0;
+    shardtool_bytes name = string_of(j, value);
+    return equal(name, text("float64")) ? SHARDTOOL_FLOAT64 : equal(name, text("uint64")) ? SHARDTOOL_UINT64 : 0;
+}
+
+/* Takes the logical types of features, which have been checked. */
+static int take_logical(shardtool_dataset *dataset, const json *j, size_t array, shardtool_error *error)
+{
+    dataset->logical = calloc(count_items(j, array) + 1, sizeof *dataset->logical);
+    if (!dataset->logical)
+        return out_of_memory(error);
+    for (size_t at = array + 1; at < j->nodes[array].next; at = j->nodes[at].next) {
+        size_t value[LENGTH(FEATURE)];
+        if (take_members(j, at, FEATURE, LENGTH(FEATURE), value, error))
+            return -1;
+        logical_type found = {string_of(j, value[0]), logical_of(j, value[2])};
+        if (found.type)
+            dataset->logical[dataset->logical_count++] = found;
+    }
+    return 0;
+}
+
 static int check_features(const json *j, size_t array, int values, shardtool_error *error)
 {
     shardtool_bytes before = {NULL, 0};
@@ -779,6 +812,8 @@ static int check_features(const json *j, size_t array, int values, shardtool_err
         shardtool_bytes name = string_of(j, value[0]), type = string_of(j, value[1]);
         if (!equal(type, text("bytes")) && !equal(type, text("float")) && !equal(type, text("int64")))
             return fail(error, "ManifestSyntax", MANIFEST, "the type of a feature is not bytes, float or int64");
+        if (logical_of(j, value[2]) && !equal(type, text("bytes")))
+            return fail(error, "ManifestSyntax", MANIFEST, "a logical type of a feature that is not of type bytes");
         if (values && check_ascending("features", before, name, error))
             return -1;
         before = name;
@@ -872,7 +907,7 @@ static int take_manifest(shardtool_dataset *dataset, const json *j, shardtool_er
     dataset->label_offset = as_i64(u64_of(j, value[5]));
     dataset->opaque = count_items(j, features) == 0;
     if (take_classes(dataset, j, value[7], error) || check_features(j, features, 0, error) ||
-        take_splits(dataset, j, value[8], error))
+        take_logical(dataset, j, features, error) || take_splits(dataset, j, value[8], error))
         return -1;
 
     if (requirements > 1)
@@ -991,6 +1026,7 @@ void shardtool_close(shardtool_dataset *dataset)
     }
     free(dataset->splits);
     free(dataset->classes);
+    free(dataset->logical);
     free(dataset->strings);
     if (dataset->folder >= 0)
         close(dataset->folder);
@@ -1266,6 +1302,33 @@ void shardtool_values(const shardtool_feature *feature, void *values)
         take_steps(body, &again, values, NULL, &steps);
     else
         take_steps(body, &again, NULL, values, &steps);
+}
+
+int shardtool_logical(const shardtool_dataset *dataset, shardtool_bytes name)
+{
+    for (size_t i = 0; i < dataset->logical_count; i++)
+        if (equal(dataset->logical[i].name, name))
+            return dataset->logical[i].type;
+    return 0;
+}
+
+int shardtool_numbers(const shardtool_feature *feature, void *numbers)
+{
+    if (feature->kind != SHARDTOOL_BYTES)
+        return 0;
+    shardtool_bytes *strings = malloc((size_t)feature->count * sizeof *strings + 1);
+    int good = strings != NULL;
+    if (good)
+        shardtool_values(feature, strings);
+    for (uint64_t i = 0; good && i < feature->count; i++) {
+        uint64_t word = 0;
+        good = strings[i].size == sizeof word;
+        for (size_t k = sizeof word; good && k > 0; k--)
+            word = word << 8 | strings[i].data[k - 1];
+        memcpy((char *)numbers + i * sizeof word, &word, sizeof word);
+    }
+    free(strings);
+    return good;
 }
 
 /* --- records: features --- */

@@ -102,6 +102,11 @@ typedef struct {
     uint64_t number;
 } shardtool_feature;
 
+/* Logical types: what byte strings of eight bytes hold. */
+enum { SHARDTOOL_FLOAT64 = 1, SHARDTOOL_UINT64 = 2 };
+/* Returns the logical type of the feature of this name; 0 if it has none. */
+int shardtool_logical(const shardtool_dataset *dataset, shardtool_bytes name);
+
 /* The features of a record, in byte order of their names. */
 typedef struct {
     const shardtool_record *record;
@@ -117,6 +122,9 @@ void shardtool_free_features(shardtool_features *features);
 const shardtool_feature *shardtool_find(const shardtool_features *features, shardtool_bytes name);
 /* Writes `count` values: shardtool_bytes, float or int64_t, by the feature's kind. */
 void shardtool_values(const shardtool_feature *feature, void *values);
+/* Writes `count` numbers of a feature of a logical type: double or uint64_t. Returns 1, or 0 if the values are not byte strings
+ * of eight bytes. */
+int shardtool_numbers(const shardtool_feature *feature, void *numbers);
 /* Gets the value of a feature that has exactly one, of this kind. Returns 1, otherwise 0. */
 int shardtool_one(const shardtool_features *features, shardtool_bytes name, int kind, void *value);
 /* Gets the key from the features. If it is FILE#N, it is written to `number`, of the file's length + 24 bytes. */

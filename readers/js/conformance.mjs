@@ -66,8 +66,15 @@ function featureValues({ type, values }) {
   return type === "float" ? floatBits(values) : Array.from(values, String);
 }
 
+/** Describes the numbers of a logical type: the bits of floats, as 16 hex digits; integers in decimal. */
+function describeNumbers(type, numbers) {
+  if (numbers === null) return { type, values: null };
+  const words = Array.from(new BigUint64Array(numbers.buffer));
+  return { type, values: words.map((word) => (type === "uint64" ? `${word}` : word.toString(16).padStart(16, "0"))) };
+}
+
 /** Describes a record, with key and image as the index gives them; throws the first damage that prevents it. */
-async function describeRecord(split, number) {
+async function describeRecord(split, number, manifest) {
   const { shard, row } = split.locate(number);
   await shard.size();
   for (const name of REQUIRED_COLUMNS) await shard.column(name);
@@ -82,6 +89,10 @@ async function describeRecord(split, number) {
       return [name, { type: feature.type, values: featureValues(feature) }];
     }),
   );
+  const logical = manifest.features.filter(({ name, logical }) => logical && record.features.has(name));
+  if (logical.length > 0) {
+    line.numbers = new Map(logical.map(({ name, logical }) => [name, describeNumbers(logical, record.numbers(name))]));
+  }
   if (record.format === "raw" || record.format === "raw-zstd") {
     const pixels = orError(() => record.pixels() && digest(record.pixels().data));
     if (pixels !== null) line.pixels = pixels;
@@ -179,7 +190,7 @@ async function read(path) {
     print({ split: split.name, records: split.length, fingerprint: split.fingerprint });
     for (let number = 0; number < split.length; number++) {
       const about = { split: split.name, record: number };
-      const line = await describeRecord(split, number).catch((error) => {
+      const line = await describeRecord(split, number, dataset.manifest).catch((error) => {
         if (!(error instanceof Damage)) throw error;
         return { error: error.name };
       });

@@ -32,7 +32,7 @@ const I64 = [-(1n << 63n), (1n << 63n) - 1n];
  * @property {?string} image feature that holds the image
  * @property {?string} label feature that holds the class
  * @property {bigint} labelOffset class id = stored label − labelOffset
- * @property {Array<{name: string, type: "bytes"|"float"|"int64"}>} features in byte order; empty if records are opaque
+ * @property {Array<{name: string, type: "bytes"|"float"|"int64", logical: ?("float64"|"uint64")}>} features in byte order; empty if records are opaque
  * @property {string[]} classes class names by class id
  * @property {Array<{name: string, records: bigint, shards: ManifestShard[]}>} splits in byte order
  * @property {Map<string, string>} private members that begin with `x-`
@@ -147,11 +147,16 @@ function checkTypes(top) {
     label: optional("label", isStringOrNull, "a string or null") ?? null,
     labelOffset: integer(top, "label_offset", I64, here),
     features: objects(top, "features", here).map((feature, i) => {
-      const type = (value) => ["bytes", "float", "int64"].includes(value);
-      return {
-        name: member(feature, "name", isString, "a string", `feature ${i}`),
-        type: member(feature, "type", type, "bytes, float or int64", `feature ${i}`),
-      };
+      const isType = (value) => ["bytes", "float", "int64"].includes(value);
+      const name = member(feature, "name", isString, "a string", `feature ${i}`);
+      const type = member(feature, "type", isType, "bytes, float or int64", `feature ${i}`);
+      const named = member(feature, "logical", isString, "a string", `feature ${i}`, true);
+      // Logical types of later versions are ignored.
+      const logical = ["float64", "uint64"].includes(named) ? named : null;
+      if (logical !== null && type !== "bytes") {
+        throw damage("ManifestSyntax", "a logical type of a feature that is not of type bytes", { found: type });
+      }
+      return { name, type, logical };
     }),
     classes: member(top, "classes", isStrings, "an array of strings", here),
     splits: objects(top, "splits", here).map((split, i) => ({

@@ -1,5 +1,6 @@
 // A record: its features, key, class, image and arrays.
 
+import { dataView } from "./bytes.js";
 import { Damage } from "./damage.js";
 import { MalformedError, parseExample } from "./example.js";
 import { DecodeError, FILE_FORMATS, arrayNames, decodeArray, decodePixels, detectFormat } from "./images.js";
@@ -145,6 +146,24 @@ export class DataRecord {
     if (!this.arrayNames.includes(name))
       throw new RangeError(`record ${this.row} of ${this.file} has no array ${name}`);
     return this.#decode(() => decodeArray(this.features, name, this.#context.limit));
+  }
+
+  /**
+   * Returns the numbers of a feature of a logical type.
+   *
+   * @param {string} name a feature to which the manifest gives a logical type
+   * @returns {?(Float64Array|BigUint64Array)} the numbers; null if the record does not have them
+   * @throws {RangeError} if the feature has no logical type
+   */
+  numbers(name) {
+    const { logical } = this.#context.manifest.features.find((feature) => feature.name === name) ?? {};
+    if (!logical) throw new RangeError(`the feature ${name} has no logical type`);
+    const feature = this.features?.get(name);
+    if (feature?.type !== "bytes" || feature.values.some((value) => value.length !== 8)) return null;
+    const numbers = new (logical === "float64" ? Float64Array : BigUint64Array)(feature.length);
+    const bits = new BigUint64Array(numbers.buffer); // A signalling NaN would change as a number.
+    feature.values.forEach((value, i) => (bits[i] = dataView(value).getBigUint64(0, true)));
+    return numbers;
   }
 
   #decode(decode) {

@@ -9,6 +9,7 @@ The exit status of another task is 3. `fixtures/conformance/README.md` describes
 """
 
 import json
+import struct
 import sys
 
 sys.dont_write_bytecode = True
@@ -39,6 +40,12 @@ def printable(kind: str, stored):
 
 def feature(value) -> dict:
     return {"type": value.kind, "values": [printable(value.kind, stored) for stored in value.stored]}
+
+
+def logical(kind: str, numbers) -> dict:
+    """Describes the numbers of a logical type: the bits of floats, as 16 hex digits; integers in decimal."""
+    printed = str if kind == "uint64" else lambda number: f"{struct.unpack('<Q', struct.pack('<d', number))[0]:016x}"
+    return {"type": kind, "values": None if numbers is None else [printed(number) for number in numbers]}
 
 
 def attempt(decode):
@@ -81,6 +88,9 @@ def show_record(manifest, split, i: int):
     }
     if manifest.features:
         line["features"] = {name: feature(value) for name, value in features.items()}
+    numbers = {name: logical(kind, record.numbers(name)) for name, kind in manifest.logical.items() if name in features}
+    if numbers:
+        line["numbers"] = numbers
     if is_raw(features, image):
         line["pixels"] = attempt(lambda: digest(record.pixels()[2]))
     names = record.array_names()

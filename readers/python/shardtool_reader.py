@@ -162,7 +162,9 @@ _MANIFEST = {
     "splits": "array",
     "crc32c": "CRC",
 }
-_FEATURE = {"name": "string", "type": "feature type"}
+_FEATURE = {"name": "string", "type": "feature type", "logical": "string"}
+#: Logical types: how struct unpacks the eight bytes of a number.
+_LOGICAL = {"float64": "<d", "uint64": "<Q"}
 _SPLIT = {"name": "string", "shards": "array"}
 _SHARD = {
     "file": "string",
@@ -300,8 +302,13 @@ class Manifest:
         self.label: Optional[str] = members.get("label")
         self.label_offset: int = members["label_offset"]
         self.classes: list[str] = members["classes"]
-        self._features = [_members(item, _FEATURE) for item in members["features"]]
+        self._features = [_members(item, _FEATURE, optional=("logical",)) for item in members["features"]]
         self.features: dict[str, str] = {feature["name"]: feature["type"] for feature in self._features}
+        known = [feature for feature in self._features if feature.get("logical") in _LOGICAL]
+        if any(feature["type"] != "bytes" for feature in known):
+            _refuse("ManifestSyntax", "a logical type of a feature that is not of type bytes")
+        #: Logical type of each feature that has one of 1.1.
+        self.logical: dict[str, str] = {feature["name"]: feature["logical"] for feature in known}
         self._splits = [_members(item, _SPLIT) for item in members["splits"]]
         for split in self._splits:
             split["shards"] = [_members(item, _SHARD, optional=("sha256",)) for item in split["shards"]]
@@ -1364,6 +1371,14 @@ class Record:
                 offset = self._shard.frame_offset(self.row)
                 raise Damage("MalformedExample", self._shard.entry.file, str(error), self.row, offset) from None
         return self._features
+
+    def numbers(self, name: str) -> Optional[list]:
+        """Returns the numbers of a feature of a logical type; None if the record does not have them."""
+        code = _LOGICAL[self._shard.manifest.logical[name]]
+        feature = self.features.get(name)
+        if feature is None or feature.kind != "bytes" or any(len(value) != 8 for value in feature.stored):
+            return None
+        return [struct.unpack(code, value)[0] for value in feature.stored]
 
     @property
     def class_id(self) -> Optional[int]:

@@ -8,6 +8,7 @@ use std::sync::Arc;
 /// A condition on one feature.
 pub(crate) struct Condition {
     feature: String,
+    dtype: DType,
     operator: Operator,
     operand: Operand,
 }
@@ -25,6 +26,8 @@ enum Operator {
 enum Operand {
     Int64(i64),
     Float(f32),
+    Float64(f64),
+    Uint64(u64),
     Bytes(Vec<u8>),
 }
 
@@ -56,16 +59,21 @@ impl Condition {
         let operand = match listed.dtype {
             DType::Int64 => Operand::Int64(value.parse().map_err(|_| wrong())?),
             DType::Float => Operand::Float(value.parse().map_err(|_| wrong())?),
+            DType::Float64 => Operand::Float64(value.parse().map_err(|_| wrong())?),
+            DType::Uint64 => Operand::Uint64(value.parse().map_err(|_| wrong())?),
             DType::Bytes => Operand::Bytes(value.as_bytes().to_vec()),
         };
-        Ok(Condition { feature: feature.to_owned(), operator, operand })
+        Ok(Condition { feature: feature.to_owned(), dtype: listed.dtype, operator, operand })
     }
 
     /// Returns whether a record meets the condition. A record without the value meets only `!=`.
     pub(crate) fn holds(&self, shard: &Arc<Shard>, row: u64) -> anyhow::Result<bool> {
-        let order = match (shard.value(row, &self.feature)?, &self.operand) {
+        let value = shard.value(row, &self.feature)?.and_then(|value| value.of_type(self.dtype));
+        let order = match (value, &self.operand) {
             (Some(Value::Int64(value)), Operand::Int64(operand)) => value.partial_cmp(operand),
             (Some(Value::Float(value)), Operand::Float(operand)) => value.partial_cmp(operand),
+            (Some(Value::Float64(value)), Operand::Float64(operand)) => value.partial_cmp(operand),
+            (Some(Value::Uint64(value)), Operand::Uint64(operand)) => value.partial_cmp(operand),
             (Some(Value::Bytes(value)), Operand::Bytes(operand)) => value.as_ref().partial_cmp(operand.as_slice()),
             _ => None,
         };

@@ -8,6 +8,7 @@ use crate::text;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use shardtool_format::manifest::DType;
 use shardtool_format::{Chain, index, names};
 use shardtool_read::{Split, Value};
 use std::cell::RefCell;
@@ -134,6 +135,8 @@ fn document(row: &Row, columns: &[String]) -> serde_json::Value {
     let value = |value: &Option<Value<'_>>| match value {
         Some(Value::Int64(number)) => json!(number),
         Some(Value::Float(number)) => json!(number),
+        Some(Value::Float64(number)) => json!(number),
+        Some(Value::Uint64(number)) => json!(number),
         Some(Value::Bytes(bytes)) => json!(String::from_utf8_lossy(bytes)),
         None => json!(null),
     };
@@ -148,6 +151,8 @@ fn shown(value: Option<&Value<'_>>) -> String {
     match value {
         Some(Value::Int64(number)) => number.to_string(),
         Some(Value::Float(number)) => number.to_string(),
+        Some(Value::Float64(number)) => number.to_string(),
+        Some(Value::Uint64(number)) => number.to_string(),
         Some(Value::Bytes(bytes)) => text::printable(bytes),
         None => "-".to_owned(),
     }
@@ -169,7 +174,10 @@ fn row(split: &Split, id: u64, columns: &[String]) -> anyhow::Result<Row> {
         bytes: shard.column::<u32>(index::IMAGE_LENGTH)?.and_then(|column| column.get(row)),
         values: columns
             .iter()
-            .map(|name| anyhow::Ok(shard.value(row, name)?.map(Value::into_owned)))
+            .map(|name| {
+                let dtype = manifest.dtype(name).unwrap_or(DType::Bytes);
+                anyhow::Ok(shard.value(row, name)?.and_then(|value| value.of_type(dtype)).map(Value::into_owned))
+            })
             .collect::<Result<_, _>>()?,
     };
     shard.check_index_readable()?;

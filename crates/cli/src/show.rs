@@ -7,6 +7,7 @@ use crate::text;
 use anyhow::Context;
 use serde_json::{Value, json};
 use shardtool_format::example::Feature;
+use shardtool_format::manifest::DType;
 use shardtool_read::Split;
 use std::io::Write;
 
@@ -36,9 +37,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let shard = record.shard().path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let key = record.key()?;
     let example = record.example();
+    let values = |name: &str, feature: &Feature<'_>| values(feature, split.manifest().dtype(name));
     if arguments.json {
         let features: serde_json::Map<_, _> = match &example {
-            Ok(example) => example.features().iter().map(|(n, f)| (n.to_string(), Value::Array(values(f)))).collect(),
+            Ok(example) => {
+                example.features().iter().map(|(n, f)| (n.to_string(), Value::Array(values(n, f)))).collect()
+            }
             Err(_) => serde_json::Map::new(),
         };
         let document = json!({
@@ -63,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     };
     let width = example.features().iter().map(|(name, _)| text::width(name)).max().unwrap_or(0).min(32);
     for (name, feature) in example.features() {
-        let all = values(feature);
+        let all = values(name, feature);
         let shown: Vec<_> = all.iter().take(SHOWN).map(plain).collect();
         let more = if all.len() > SHOWN { format!(" … ({} values)", all.len()) } else { String::new() };
         writeln!(out, "  {}  {}{more}", text::column(&text::printable(name.as_bytes()), width), shown.join(" "))?;
@@ -84,7 +88,17 @@ impl Arguments {
     }
 }
 
-fn values(feature: &Feature<'_>) -> Vec<Value> {
+/// Returns the values of a feature, whose type in the manifest is `dtype`.
+fn values(feature: &Feature<'_>, dtype: Option<DType>) -> Vec<Value> {
+    match (feature, dtype) {
+        (Feature::Bytes(list), Some(DType::Float64)) if let Some(numbers) = list.numbers::<f64>() => {
+            return numbers.into_iter().map(Value::from).collect();
+        }
+        (Feature::Bytes(list), Some(DType::Uint64)) if let Some(numbers) = list.numbers::<u64>() => {
+            return numbers.into_iter().map(Value::from).collect();
+        }
+        _ => {}
+    }
     match feature {
         Feature::Empty => vec![],
         Feature::Int64(list) => list.iter().map(Value::from).collect(),

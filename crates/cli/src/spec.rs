@@ -65,6 +65,10 @@ fn survey(dataset: &Dataset) -> anyhow::Result<Use> {
             false => format!("member `{}` of the manifest", text::printable(name.as_bytes())),
         }));
     }
+    for feature in dataset.manifest().features.iter().filter(|feature| feature.dtype.is_logical()) {
+        let name = text::printable(feature.name.as_bytes());
+        used.ignored.insert(format!("logical type {} of the feature `{name}`", feature.dtype.name()));
+    }
     for split in dataset.splits() {
         for number in 0..split.entry().shards.len() {
             let shard = split.shard(number)?;

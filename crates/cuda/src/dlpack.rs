@@ -111,7 +111,8 @@ impl Exported {
     ) -> Self {
         let code = match element {
             Element::I64 => 0,
-            Element::F32 | Element::Pixel(Dtype::F32 | Dtype::F16) => 2,
+            Element::U64 => 1,
+            Element::F32 | Element::F64 | Element::Pixel(Dtype::F32 | Dtype::F16) => 2,
             Element::Pixel(Dtype::Bf16) => 4,
             Element::Bool => 6,
         };

@@ -30,8 +30,12 @@ pub enum Element {
     Pixel(Dtype),
     /// i64.
     I64,
+    /// u64.
+    U64,
     /// f32.
     F32,
+    /// f64.
+    F64,
     /// One byte, 0 or 1.
     Bool,
 }
@@ -42,7 +46,7 @@ impl Element {
         match self {
             Element::Pixel(dtype) => dtype.bytes(),
             Element::Bool => 1,
-            Element::I64 => 8,
+            Element::I64 | Element::U64 | Element::F64 => 8,
             Element::F32 => 4,
         }
     }
@@ -52,7 +56,9 @@ impl Element {
         match self {
             Element::Pixel(dtype) => dtype.name(),
             Element::I64 => "int64",
+            Element::U64 => "uint64",
             Element::F32 => "float32",
+            Element::F64 => "float64",
             Element::Bool => "bool",
         }
     }
@@ -76,7 +82,15 @@ macro_rules! values {
         }
     )*};
 }
-values!(f32 = "float32", half::f16 = "float16", half::bf16 = "bfloat16", i64 = "int64", bool = "bool");
+values!(
+    f32 = "float32",
+    f64 = "float64",
+    half::f16 = "float16",
+    half::bf16 = "bfloat16",
+    i64 = "int64",
+    u64 = "uint64",
+    bool = "bool"
+);
 
 /// Where an array lies in a slot, and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +147,8 @@ impl SlotLayout {
             let element = match values {
                 Values::Int64(_) => Element::I64,
                 Values::Float(_) => Element::F32,
+                Values::Float64(_) => Element::F64,
+                Values::Uint64(_) => Element::U64,
                 _ => return None,
             };
             Some((name.clone(), allocate(element, shape)))
@@ -215,6 +231,8 @@ impl SlotLayout {
             match values {
                 Values::Int64(v) => put(part, &mut v.iter().flat_map(|v| v.to_le_bytes())),
                 Values::Float(v) => put(part, &mut v.iter().flat_map(|v| v.to_le_bytes())),
+                Values::Float64(v) => put(part, &mut v.iter().flat_map(|v| v.to_le_bytes())),
+                Values::Uint64(v) => put(part, &mut v.iter().flat_map(|v| v.to_le_bytes())),
                 _ => {}
             }
         }

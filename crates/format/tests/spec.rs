@@ -4,7 +4,7 @@
 use shardtool_format::example::{Column, Example, Feature, encode};
 use shardtool_format::frame::{self, Check};
 use shardtool_format::index::{self, Builder, Element, Index};
-use shardtool_format::manifest::{Manifest, Shard, Split};
+use shardtool_format::manifest::{DType, Manifest, Shard, Split};
 use shardtool_format::{Damage, Error, checksum, names};
 use std::collections::BTreeSet;
 
@@ -242,6 +242,13 @@ fn feature_names_match_the_specification() {
     let documented: BTreeSet<_> = table("### Feature names").iter().flat_map(|row| quoted(row[0])).collect();
     assert_eq!(documented, literals(include_str!("../src/names.rs"), |text| text.starts_with("image/")));
     assert!(DOCUMENT.contains(&format!("`{}`", names::MANIFEST)) && DOCUMENT.contains(names::INDEX_FOLDER));
+}
+
+#[test]
+fn logical_types_match_the_specification() {
+    let documented: Vec<_> = table("#### Logical types").iter().flat_map(|row| quoted(row[0])).collect();
+    let logical = DType::ALL.into_iter().filter(|dtype| dtype.is_logical()).map(DType::name);
+    assert_eq!(documented, logical.collect::<Vec<_>>());
 }
 
 #[test]

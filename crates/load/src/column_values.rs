@@ -9,6 +9,10 @@ pub enum Values {
     Int64(Vec<i64>),
     /// Floats, `[N, width]`.
     Float(Vec<f32>),
+    /// 64-bit floats, `[N, width]`.
+    Float64(Vec<f64>),
+    /// Unsigned integers, `[N, width]`.
+    Uint64(Vec<u64>),
     /// Integers of all rows, concatenated: those of row i are `offsets[i]..offsets[i + 1]`.
     RaggedInt64 {
         /// `[N + 1]`, the first one 0.
@@ -22,6 +26,20 @@ pub enum Values {
         offsets: Vec<i64>,
         /// The values of all rows.
         values: Vec<f32>,
+    },
+    /// 64-bit floats of all rows, concatenated.
+    RaggedFloat64 {
+        /// `[N + 1]`, the first one 0.
+        offsets: Vec<i64>,
+        /// The values of all rows.
+        values: Vec<f64>,
+    },
+    /// Unsigned integers of all rows, concatenated.
+    RaggedUint64 {
+        /// `[N + 1]`, the first one 0.
+        offsets: Vec<i64>,
+        /// The values of all rows.
+        values: Vec<u64>,
     },
     /// Byte strings of all rows, concatenated.
     Bytes {
@@ -38,8 +56,12 @@ impl Values {
         match (self, cell) {
             (Values::Int64(values), Cell::Int64(cell)) => values.extend_from_slice(cell),
             (Values::Float(values), Cell::Float(cell)) => values.extend_from_slice(cell),
+            (Values::Float64(values), Cell::Float64(cell)) => values.extend_from_slice(cell),
+            (Values::Uint64(values), Cell::Uint64(cell)) => values.extend_from_slice(cell),
             (Values::RaggedInt64 { offsets, values }, Cell::Int64(cell)) => append(offsets, values, cell),
             (Values::RaggedFloat { offsets, values }, Cell::Float(cell)) => append(offsets, values, cell),
+            (Values::RaggedFloat64 { offsets, values }, Cell::Float64(cell)) => append(offsets, values, cell),
+            (Values::RaggedUint64 { offsets, values }, Cell::Uint64(cell)) => append(offsets, values, cell),
             (Values::Bytes { offsets, values }, Cell::Bytes(cell)) => append(offsets, values, cell),
             _ => unreachable!("a cell has the type of its column"),
         }
@@ -51,7 +73,11 @@ impl Values {
         match self {
             Values::RaggedInt64 { offsets, values } => Some(Values::Int64(padded(offsets, values, width, fill as i64))),
             Values::RaggedFloat { offsets, values } => Some(Values::Float(padded(offsets, values, width, fill as f32))),
-            Values::Int64(_) | Values::Float(_) | Values::Bytes { .. } => None,
+            Values::RaggedFloat64 { offsets, values } => Some(Values::Float64(padded(offsets, values, width, fill))),
+            Values::RaggedUint64 { offsets, values } => {
+                Some(Values::Uint64(padded(offsets, values, width, fill as u64)))
+            }
+            _ => None,
         }
     }
 
@@ -60,6 +86,10 @@ impl Values {
         (match self {
             Values::Int64(values) => 8 * values.capacity(),
             Values::Float(values) => 4 * values.capacity(),
+            Values::Float64(values) => 8 * values.capacity(),
+            Values::Uint64(values) => 8 * values.capacity(),
+            Values::RaggedFloat64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
+            Values::RaggedUint64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
             Values::RaggedInt64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
             Values::RaggedFloat { offsets, values } => 8 * offsets.capacity() + 4 * values.capacity(),
             Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::objects::CLASSES;
 use crate::splits::Splits;
-use shardtool_format::example::{Example, Feature};
+use shardtool_format::example::{BytesList, Example, Feature, Logical};
 use shardtool_format::manifest::DType;
 use shardtool_read::{Record, Shard, Split};
 use std::sync::Arc;
@@ -44,8 +44,12 @@ enum ClassesOf {
 pub(crate) enum Shape {
     Int64(usize),
     Float(usize),
+    Float64(usize),
+    Uint64(usize),
     RaggedInt64,
     RaggedFloat,
+    RaggedFloat64,
+    RaggedUint64,
     Bytes,
 }
 
@@ -54,6 +58,8 @@ pub(crate) enum Shape {
 pub(crate) enum Cell {
     Int64(Vec<i64>),
     Float(Vec<f32>),
+    Float64(Vec<f64>),
+    Uint64(Vec<u64>),
     Bytes(Vec<u8>),
 }
 
@@ -91,10 +97,16 @@ impl Column {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
             (Layout::Auto, DType::Int64) if scalar => Shape::Int64(1),
             (Layout::Auto, DType::Float) if scalar => Shape::Float(1),
+            (Layout::Auto, DType::Float64) if scalar => Shape::Float64(1),
+            (Layout::Auto, DType::Uint64) if scalar => Shape::Uint64(1),
             (Layout::Auto | Layout::Ragged, DType::Int64) => Shape::RaggedInt64,
             (Layout::Auto | Layout::Ragged, DType::Float) => Shape::RaggedFloat,
+            (Layout::Auto | Layout::Ragged, DType::Float64) => Shape::RaggedFloat64,
+            (Layout::Auto | Layout::Ragged, DType::Uint64) => Shape::RaggedUint64,
             (Layout::Numbers { width }, DType::Int64) => Shape::Int64(width),
             (Layout::Numbers { width }, DType::Float) => Shape::Float(width),
+            (Layout::Numbers { width }, DType::Float64) => Shape::Float64(width),
+            (Layout::Numbers { width }, DType::Uint64) => Shape::Uint64(width),
             (Layout::Auto | Layout::Bytes, DType::Bytes) => Shape::Bytes,
             (Layout::Numbers { .. }, DType::Bytes) => return Err(wrong_layout(feature, dtype, "numbers")),
             (Layout::Ragged, DType::Bytes) => return Err(wrong_layout(feature, dtype, "ragged numbers")),
@@ -113,26 +125,39 @@ impl Column {
         self.class_ids.as_ref().map(|ids| &ids.classes)
     }
 
+    /// Returns the type of its values.
+    pub(crate) fn dtype(&self) -> DType {
+        match self.cell() {
+            Cell::Int64(_) => DType::Int64,
+            Cell::Float(_) => DType::Float,
+            Cell::Float64(_) => DType::Float64,
+            Cell::Uint64(_) => DType::Uint64,
+            Cell::Bytes(_) => DType::Bytes,
+        }
+    }
+
     /// Returns an empty cell.
     pub(crate) fn cell(&self) -> Cell {
         match self.shape {
             Shape::Int64(_) | Shape::RaggedInt64 => Cell::Int64(vec![]),
             Shape::Float(_) | Shape::RaggedFloat => Cell::Float(vec![]),
+            Shape::Float64(_) | Shape::RaggedFloat64 => Cell::Float64(vec![]),
+            Shape::Uint64(_) | Shape::RaggedUint64 => Cell::Uint64(vec![]),
             Shape::Bytes => Cell::Bytes(vec![]),
         }
     }
 
     /// Returns whether it has any number of numbers per record.
     pub(crate) fn is_ragged(&self) -> bool {
-        matches!(self.shape, Shape::RaggedInt64 | Shape::RaggedFloat)
+        self.width().is_none() && self.shape != Shape::Bytes
     }
 
     /// Returns the bytes that a row takes in every batch, without ragged values.
     pub(crate) fn row_bytes(&self) -> u64 {
         match self.shape {
-            Shape::Int64(width) => 16 * width as u64,
+            Shape::Int64(width) | Shape::Float64(width) | Shape::Uint64(width) => 16 * width as u64,
             Shape::Float(width) => 8 * width as u64,
-            Shape::RaggedInt64 | Shape::RaggedFloat | Shape::Bytes => 8,
+            _ => 8,
         }
     }
 
@@ -145,8 +170,8 @@ impl Column {
     /// Returns the numbers per row; `None` for ragged columns and byte strings.
     pub(crate) fn width(&self) -> Option<usize> {
         match self.shape {
-            Shape::Int64(width) | Shape::Float(width) => Some(width),
-            Shape::RaggedInt64 | Shape::RaggedFloat | Shape::Bytes => None,
+            Shape::Int64(width) | Shape::Float(width) | Shape::Float64(width) | Shape::Uint64(width) => Some(width),
+            _ => None,
         }
     }
 
@@ -172,6 +197,8 @@ impl Column {
                 self.map_classes(split, values)?;
             }
             (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter()),
+            (Feature::Bytes(list), Cell::Float64(values)) => self.extend(values, &list)?,
+            (Feature::Bytes(list), Cell::Uint64(values)) => self.extend(values, &list)?,
             (Feature::Bytes(list), Cell::Bytes(values)) => {
                 let found = feature.count();
                 let one = list.single().ok_or_else(|| self.count(1, found))?;
@@ -185,6 +212,14 @@ impl Column {
             Some(width) if cell.len() != width => Err(self.count(width, cell.len())),
             _ => Ok(()),
         }
+    }
+
+    /// Adds the numbers of a logical type.
+    fn extend<T: Logical>(&self, values: &mut Vec<T>, list: &BytesList<'_>) -> std::result::Result<(), SampleError> {
+        for bytes in list.iter() {
+            values.push(T::from_bytes(bytes).ok_or_else(|| SampleError::Type { feature: self.feature.clone() })?);
+        }
+        Ok(())
     }
 
     /// Replaces stored labels by class ids, if the column holds these.
@@ -214,18 +249,22 @@ impl Column {
     /// As [`Column::read_index`], without mapping labels to class ids.
     fn stored_in_index(&self, shard: &Shard, row: u64, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         cell.clear();
-        if !matches!(self.shape, Shape::Int64(1) | Shape::Float(1) | Shape::Bytes) {
+        if self.shape != Shape::Bytes && self.width() != Some(1) {
             return Ok(false);
         }
+        let bytes = || Ok::<_, SampleError>(shard.feature_bytes(&self.feature)?.and_then(|c| c.get(row)));
         match cell {
             Cell::Int64(values) => {
                 let value = shard.feature::<i64>(&self.feature)?.and_then(|c| c.get(row));
                 values.extend(value);
             }
             Cell::Float(values) => values.extend(shard.feature::<f32>(&self.feature)?.and_then(|c| c.get(row))),
-            Cell::Bytes(bytes) => {
-                let value = shard.feature_bytes(&self.feature)?.and_then(|c| c.get(row));
-                bytes.extend_from_slice(value.unwrap_or_default());
+            // A value that is no number is found again in the record, and reported.
+            Cell::Float64(values) => values.extend(bytes()?.and_then(f64::from_bytes)),
+            Cell::Uint64(values) => values.extend(bytes()?.and_then(u64::from_bytes)),
+            Cell::Bytes(values) => {
+                let value = bytes()?;
+                values.extend_from_slice(value.unwrap_or_default());
                 return Ok(value.is_some());
             }
         }
@@ -245,6 +284,8 @@ impl Column {
         match cell {
             Cell::Int64(values) => values.resize(width, if label { MASKED_LABEL } else { 0 }),
             Cell::Float(values) => values.resize(width, 0.0),
+            Cell::Float64(values) => values.resize(width, 0.0),
+            Cell::Uint64(values) => values.resize(width, 0),
             Cell::Bytes(_) => {}
         }
     }
@@ -255,8 +296,12 @@ impl Column {
         match self.shape {
             Shape::Int64(_) => Values::Int64(vec![]),
             Shape::Float(_) => Values::Float(vec![]),
+            Shape::Float64(_) => Values::Float64(vec![]),
+            Shape::Uint64(_) => Values::Uint64(vec![]),
             Shape::RaggedInt64 => Values::RaggedInt64 { offsets, values: vec![] },
             Shape::RaggedFloat => Values::RaggedFloat { offsets, values: vec![] },
+            Shape::RaggedFloat64 => Values::RaggedFloat64 { offsets, values: vec![] },
+            Shape::RaggedUint64 => Values::RaggedUint64 { offsets, values: vec![] },
             Shape::Bytes => Values::Bytes { offsets, values: vec![] },
         }
     }
@@ -267,6 +312,8 @@ impl Column {
         match self.cell() {
             Cell::Int64(_) => Values::RaggedInt64 { offsets, values: vec![] },
             Cell::Float(_) => Values::RaggedFloat { offsets, values: vec![] },
+            Cell::Float64(_) => Values::RaggedFloat64 { offsets, values: vec![] },
+            Cell::Uint64(_) => Values::RaggedUint64 { offsets, values: vec![] },
             Cell::Bytes(_) => Values::Bytes { offsets, values: vec![] },
         }
     }
@@ -281,6 +328,8 @@ impl Cell {
         match self {
             Cell::Int64(values) => values.clear(),
             Cell::Float(values) => values.clear(),
+            Cell::Float64(values) => values.clear(),
+            Cell::Uint64(values) => values.clear(),
             Cell::Bytes(values) => values.clear(),
         }
     }
@@ -290,6 +339,8 @@ impl Cell {
         match (self, other) {
             (Cell::Int64(values), Cell::Int64(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             (Cell::Float(values), Cell::Float(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
+            (Cell::Float64(values), Cell::Float64(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
+            (Cell::Uint64(values), Cell::Uint64(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             (Cell::Bytes(values), Cell::Bytes(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             _ => unreachable!("both have the type of their column"),
         }
@@ -319,6 +370,8 @@ impl Cell {
         match self {
             Cell::Int64(values) => keep(values, kept, group),
             Cell::Float(values) => keep(values, kept, group),
+            Cell::Float64(values) => keep(values, kept, group),
+            Cell::Uint64(values) => keep(values, kept, group),
             Cell::Bytes(_) => {}
         }
     }
@@ -327,6 +380,8 @@ impl Cell {
         match self {
             Cell::Int64(values) => values.len(),
             Cell::Float(values) => values.len(),
+            Cell::Float64(values) => values.len(),
+            Cell::Uint64(values) => values.len(),
             Cell::Bytes(values) => values.len(),
         }
     }
@@ -336,6 +391,8 @@ impl Cell {
         (match self {
             Cell::Int64(values) => 8 * values.capacity(),
             Cell::Float(values) => 4 * values.capacity(),
+            Cell::Float64(values) => 8 * values.capacity(),
+            Cell::Uint64(values) => 8 * values.capacity(),
             Cell::Bytes(values) => values.capacity(),
         }) as u64
     }

@@ -5,7 +5,6 @@ use crate::columns::{Cell, Column, Shape, wrong_layout};
 use crate::config::{ColumnSpec, Layout};
 use crate::error::Error;
 use shardtool_decode::Plan;
-use shardtool_format::manifest::DType;
 
 /// Feature with the boxes of a record, as `pack` and the writers store them.
 pub const BOXES: &str = "image/object/bbox";
@@ -137,14 +136,13 @@ impl ObjectColumns {
     pub(crate) fn check_types(&self, columns: &[Column]) -> Result<(), Error> {
         let wrong = |column: usize, allowed: &[Shape], layout| match columns.get(column) {
             Some(column) if !allowed.contains(&column.shape) => {
-                let dtype = if column.shape == Shape::Bytes { DType::Bytes } else { DType::Int64 };
-                Err(wrong_layout(&column.feature, dtype, layout))
+                Err(wrong_layout(&column.feature, column.dtype(), layout))
             }
             _ => Ok(()),
         };
         wrong(self.boxes, &[Shape::RaggedFloat], "boxes")?;
         self.keypoints.iter().try_for_each(|column| wrong(*column, &[Shape::RaggedFloat], "keypoints"))?;
-        let numbers = [Shape::RaggedFloat, Shape::RaggedInt64];
+        let numbers = [Shape::RaggedFloat, Shape::RaggedInt64, Shape::RaggedFloat64, Shape::RaggedUint64];
         self.properties.iter().try_for_each(|column| wrong(*column, &numbers, "numbers of objects"))
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn payload(files: &[&PathBuf], image: &str) -> Result<Payload, Error>
         }
         first = false;
     }
-    Ok(Payload::Examples { message, image: Some(image.to_owned()) })
+    Ok(Payload::Examples { message, image: Some(image.to_owned()), logical: BTreeMap::new() })
 }
 
 /// What the records of several shards have in common.

@@ -112,7 +112,8 @@ pub(crate) fn only<T>(mut all: Vec<T>, options: &Options, split: impl Fn(&T) -> 
 /// Those of [`plan_splits()`], and [`Error::Stopped`].
 pub(crate) fn stoppable_plans(options: &Options, progress: &dyn Progress) -> Result<Vec<Plan>, Error> {
     options.check()?;
-    let splits = source::list_splits(options, progress)?;
+    let mut splits = source::list_splits(options, progress)?;
+    source::known_types::take(&mut splits, options)?;
     let plan = |NamedSource { split, source, inputs, left_out }| {
         names::check_split_name(&split)?;
         let work = match source {

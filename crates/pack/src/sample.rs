@@ -1,10 +1,12 @@
 //! Samples as they are packed, from any source.
 
 mod clip;
+mod numbers;
 mod schema;
 mod values;
 
 pub(crate) use clip::{FORMAT_SUFFIX, FPS_SUFFIX, FrameFiles, ListedClip, natural_order};
+pub(crate) use numbers::{Conflict, Number, Numbers, fits_float32};
 pub(crate) use schema::{SampleSchema, features, is_written};
 pub(crate) use values::{ListedFile, Values};
 

@@ -2,12 +2,12 @@
 //! as finished.
 
 use crate::commit::Directory;
-use crate::index_writer::{IndexWriter, Indexed, Payload};
+use crate::index_writer::{IndexWriter, Indexed, Payload, logical};
 use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
 use crate::record::{self, Record};
-use crate::sample::SampleSchema;
+use crate::sample::{SampleSchema, features};
 use crate::split::files::{self, SplitFiles};
 use crate::{Error, OnError, Options, Rejection, rejects};
 use shardtool_format::example::Message;
@@ -80,6 +80,7 @@ impl<P: Place> ShardWriter<P> {
         let payload = Payload::Examples {
             message: Message::Example,
             image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()),
+            logical: logical(&features(schema)),
         };
         Ok(ShardWriter {
             number,

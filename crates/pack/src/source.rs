@@ -9,6 +9,8 @@ pub(crate) mod coordinates;
 mod detect;
 mod folder;
 mod infer;
+mod json_text;
+pub(crate) mod known_types;
 mod layouts;
 mod list;
 mod listing;

@@ -43,6 +43,8 @@ struct Column {
 enum Values {
     Int64(Vec<i64>),
     Float(Vec<f32>),
+    Float64(Vec<f64>),
+    Uint64(Vec<u64>),
     Bytes(Strings),
 }
 
@@ -114,6 +116,8 @@ pub(crate) fn read<'py>(
         let values = match dtype(&name) {
             Some(DType::Int64) => Values::Int64(vec![]),
             Some(DType::Float) => Values::Float(vec![]),
+            Some(DType::Float64) => Values::Float64(vec![]),
+            Some(DType::Uint64) => Values::Uint64(vec![]),
             Some(DType::Bytes) => Values::Bytes(Strings::default()),
             None => return Err(error::column(py, &format!("the dataset has no feature `{name}`"))),
         };
@@ -201,6 +205,8 @@ impl Table {
             match values {
                 Values::Int64(values) => columns.set_item(name, ("int64", array(py, values)?, ends, present))?,
                 Values::Float(values) => columns.set_item(name, ("float", array(py, values)?, ends, present))?,
+                Values::Float64(values) => columns.set_item(name, ("float64", array(py, values)?, ends, present))?,
+                Values::Uint64(values) => columns.set_item(name, ("uint64", array(py, values)?, ends, present))?,
                 Values::Bytes(values) => columns.set_item(name, ("bytes", strings(py, values)?, ends, present))?,
             }
         }
@@ -227,6 +233,8 @@ impl Column {
             let expected = match values {
                 Values::Int64(_) => "int64",
                 Values::Float(_) => "float",
+                Values::Float64(_) => "float64",
+                Values::Uint64(_) => "uint64",
                 Values::Bytes(_) => "bytes",
             };
             format!("the feature `{}` is not {expected}, its type in the manifest", self.name)
@@ -236,18 +244,28 @@ impl Column {
             (Values::Int64(values), Feature::Int64(list)) => values.extend(list.iter()),
             (Values::Float(values), Feature::Float(list)) => values.extend(list.iter()),
             (Values::Bytes(values), Feature::Bytes(list)) => list.iter().for_each(|value| values.push(value)),
+            (Values::Float64(values), Feature::Bytes(list)) if let Some(numbers) = list.numbers() => {
+                values.extend::<Vec<f64>>(numbers)
+            }
+            (Values::Uint64(values), Feature::Bytes(list)) if let Some(numbers) = list.numbers() => {
+                values.extend::<Vec<u64>>(numbers)
+            }
             (values, _) => return Err(other(values)),
         }
         if !self.is_list && count == 0 {
             match &mut self.values {
                 Values::Int64(values) => values.push(0),
                 Values::Float(values) => values.push(0.0),
+                Values::Float64(values) => values.push(0.0),
+                Values::Uint64(values) => values.push(0),
                 Values::Bytes(values) => values.push(&[]),
             }
         }
         let values = match &self.values {
             Values::Int64(values) => values.len(),
             Values::Float(values) => values.len(),
+            Values::Float64(values) => values.len(),
+            Values::Uint64(values) => values.len(),
             Values::Bytes(values) => values.offsets.len() - 1,
         };
         self.ends.push(values as i64);

@@ -214,7 +214,17 @@ fn column<'py>(
     match values {
         Values::Int64(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::Float(values) => Memory::from_vec(values, shape()).into_array(py),
+        Values::Float64(values) => Memory::from_vec(values, shape()).into_array(py),
+        Values::Uint64(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::RaggedInt64 { offsets, values } => {
+            let shape = vec![values.len()];
+            ragged(offsets, Memory::from_vec(values, shape))
+        }
+        Values::RaggedFloat64 { offsets, values } => {
+            let shape = vec![values.len()];
+            ragged(offsets, Memory::from_vec(values, shape))
+        }
+        Values::RaggedUint64 { offsets, values } => {
             let shape = vec![values.len()];
             ragged(offsets, Memory::from_vec(values, shape))
         }

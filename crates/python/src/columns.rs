@@ -5,6 +5,7 @@ use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::index::{Column, Element, Scalar};
+use shardtool_format::manifest::DType;
 use shardtool_read::{Shard, Split};
 use std::sync::Arc;
 
@@ -46,7 +47,8 @@ impl Columns {
         let parts = parts.map_err(|e| error::read(py, e))?;
         let array = |part: Option<Memory>| part.map(|memory| memory.into_array(py)).transpose();
         let [validity, offsets, values] = parts;
-        let parts = (shard.records(), array(validity)?, array(offsets)?, array(values)?);
+        let logical = self.split.manifest().dtype(name).filter(|dtype| dtype.is_logical()).map(DType::name);
+        let parts = (shard.records(), array(validity)?, array(offsets)?, array(values)?, logical);
         Ok(Some(py.import("shardtool.columns")?.getattr("Buffers")?.call1(parts)?))
     }
 

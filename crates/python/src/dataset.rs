@@ -128,7 +128,7 @@ impl Dataset {
         self.dataset.manifest().classes.clone()
     }
 
-    /// Type of each feature, by name: `int64`, `float` or `bytes`.
+    /// Type of each feature, by name: `int64`, `float`, `bytes`, `float64` or `uint64`.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         features(py, self.dataset.manifest())
@@ -289,7 +289,7 @@ impl Split {
         Ok(usize::try_from(largest.saturating_add(1)).unwrap_or(0))
     }
 
-    /// Type of each feature, by name: `int64`, `float` or `bytes`.
+    /// Type of each feature, by name: `int64`, `float`, `bytes`, `float64` or `uint64`.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         features(py, self.split.manifest())

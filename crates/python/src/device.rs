@@ -183,6 +183,8 @@ impl DeviceArray {
             Element::Pixel(Dtype::F32) | Element::F32 => "<f4",
             Element::Pixel(Dtype::F16) => "<f2",
             Element::I64 => "<i8",
+            Element::U64 => "<u8",
+            Element::F64 => "<f8",
             Element::Bool => "|b1",
             // bfloat16, and types that later versions of the crate may add.
             other => {

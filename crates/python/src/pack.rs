@@ -109,7 +109,7 @@ impl PackOptions {
         options.seed = self.seed;
         options.jobs = self.jobs.unwrap_or(options.jobs);
         options.classes = self.classes;
-        let kinds = [DType::Int64, DType::Float, DType::Bytes].map(|kind| (kind.name(), kind));
+        let kinds = DType::ALL.map(|kind| (kind.name(), kind));
         for (name, kind) in self.columns {
             match kind.as_str() {
                 "file" => options.files.push(name),

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyType};
 use shardtool_format::example::Feature;
-use shardtool_format::manifest::Manifest;
+use shardtool_format::manifest::{DType, Manifest};
 use shardtool_read::Record;
 
 /// Returns an empty `shardtool.Record`.
@@ -26,7 +26,7 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest
     let features = PyDict::new(py);
     for (name, feature) in example.features() {
         if manifest.image.as_deref() != Some(&**name) {
-            features.set_item(name, value(py, feature)?)?;
+            features.set_item(name, value(py, feature, manifest.dtype(name))?)?;
         }
     }
     dict.set_item("features", features)?;
@@ -34,9 +34,15 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, record: &Record, manifest: &Manifest
     Ok(dict)
 }
 
-/// Returns a feature's value if there is one, else a list.
-fn value<'py>(py: Python<'py>, feature: &Feature<'_>) -> PyResult<Bound<'py, PyAny>> {
+/// Returns a feature's value, of its type in the manifest, if there is one, else a list.
+fn value<'py>(py: Python<'py>, feature: &Feature<'_>, dtype: Option<DType>) -> PyResult<Bound<'py, PyAny>> {
+    let logical = match (feature, dtype) {
+        (Feature::Bytes(list), Some(DType::Float64)) => list.numbers::<f64>().map(|all| PyList::new(py, all)),
+        (Feature::Bytes(list), Some(DType::Uint64)) => list.numbers::<u64>().map(|all| PyList::new(py, all)),
+        _ => None,
+    };
     let list = match feature {
+        _ if logical.is_some() => logical.expect("some")?,
         Feature::Empty => PyList::empty(py),
         Feature::Int64(list) => PyList::new(py, list.iter().collect::<Vec<_>>())?,
         Feature::Float(list) => PyList::new(py, list.iter().collect::<Vec<_>>())?,

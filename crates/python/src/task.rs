@@ -57,7 +57,7 @@ impl TaskWriter {
 
     /// Adds features, by name and type, that the samples written from now on may have.
     fn add_features(&self, py: Python<'_>, features: Vec<(String, String)>) -> PyResult<()> {
-        let kinds = [DType::Int64, DType::Float, DType::Bytes].map(|kind| (kind.name(), kind));
+        let kinds = DType::ALL.map(|kind| (kind.name(), kind));
         let mut typed = vec![];
         for (name, kind) in features {
             typed.push((name, crate::config::one_of(py, "features", &kind, &kinds)?));

@@ -50,7 +50,7 @@ impl Options {
 
     pub(crate) fn options(self, py: Python<'_>) -> PyResult<WriterOptions> {
         let mut options = WriterOptions::new(self.destination, &self.split);
-        let kinds = [DType::Int64, DType::Float, DType::Bytes].map(|kind| (kind.name(), kind));
+        let kinds = DType::ALL.map(|kind| (kind.name(), kind));
         for (name, kind) in self.features {
             options.features.push((name, one_of(py, "features", &kind, &kinds)?));
         }
@@ -118,7 +118,7 @@ pub(crate) enum ValuesArgument {
     Array(String, Vec<u64>, PyBackedBytes),
 }
 
-/// Converts values of type `int64`, `float`, `bytes`, `array` or `pixels` (floats in pixels of the image); returns `None` if they do
+/// Converts values of type `int64`, `float`, `float64`, `uint64`, `bytes`, `array` or `pixels` (floats in pixels of the image); returns `None` if they do
 /// not match the type.
 fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
     Some(match (kind, values) {
@@ -127,6 +127,12 @@ fn value(kind: &str, values: &ValuesArgument) -> Option<Value> {
         }
         ("float", ValuesArgument::Numbers(bytes)) => {
             Value::Float(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
+        }
+        ("float64", ValuesArgument::Numbers(bytes)) => {
+            Value::Float64(bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect())
+        }
+        ("uint64", ValuesArgument::Numbers(bytes)) => {
+            Value::Uint64(bytes.as_chunks().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
         }
         ("pixels", ValuesArgument::Numbers(bytes)) => {
             Value::Pixels(bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())

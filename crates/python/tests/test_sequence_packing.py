@@ -42,7 +42,7 @@ def test_every_text_is_in_one_row(texts):
             seen, filled, rows = [], 0, 0
             for step, batch in enumerate(batches):
                 assert batch["tokens"].shape == batch["weights"].shape == (4, CAPACITY)
-                assert batch["tokens"].dtype == np.int64 and batch["weights"].dtype == np.float32
+                assert batch["tokens"].dtype == np.int64 and batch["weights"].dtype == np.float64
                 assert batch["segment_ids"].dtype == batch["position_ids"].dtype == np.int32
                 for row in range(4):
                     ids, lengths = batch["id"].row(row), batch["seq_lens"].row(row)
@@ -52,7 +52,7 @@ def test_every_text_is_in_one_row(texts):
                     assert len(whole) <= CAPACITY and batch["valid"][row] == (len(ids) > 0)
                     used = np.arange(CAPACITY) < len(whole)
                     np.testing.assert_array_equal(batch["tokens"][row], np.pad(whole, (0, CAPACITY - len(whole)), constant_values=-1))
-                    np.testing.assert_array_equal(batch["weights"][row][used], (whole / 2).astype(np.float32))
+                    np.testing.assert_array_equal(batch["weights"][row][used], (whole / 2))
                     assert (batch["weights"][row][~used] == 0.5).all()
                     np.testing.assert_array_equal(batch["segment_ids"][row][used], np.repeat(np.arange(len(ids)) + 1, lengths))
                     positions = np.concatenate([np.arange(length) for length in lengths] + [[]])

@@ -2,8 +2,9 @@
 //! record.
 
 use crate::{Result, Shard};
-use shardtool_format::example::Feature;
+use shardtool_format::example::{Feature, Logical};
 use shardtool_format::index::Element;
+use shardtool_format::manifest::DType;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -14,23 +15,38 @@ pub enum Value<'a> {
     Int64(i64),
     /// A value of a float feature.
     Float(f32),
+    /// A value of a float64 feature ([`Value::of_type`]).
+    Float64(f64),
+    /// A value of a uint64 feature ([`Value::of_type`]).
+    Uint64(u64),
     /// A value of a bytes feature.
     Bytes(Cow<'a, [u8]>),
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
+    /// Returns the number that a byte string of a logical type holds; other values as they are. `None` if it holds none.
+    pub fn of_type(self, dtype: DType) -> Option<Value<'a>> {
+        match (&self, dtype) {
+            (Value::Bytes(bytes), DType::Float64) => f64::from_bytes(bytes).map(Value::Float64),
+            (Value::Bytes(bytes), DType::Uint64) => u64::from_bytes(bytes).map(Value::Uint64),
+            _ => Some(self),
+        }
+    }
+
     /// Returns the value without a borrow of the index.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Int64(number) => Value::Int64(number),
             Value::Float(number) => Value::Float(number),
+            Value::Float64(number) => Value::Float64(number),
+            Value::Uint64(number) => Value::Uint64(number),
             Value::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
         }
     }
 }
 
 impl Shard {
-    /// Returns the value of a feature of a record; `None` if the record has no value or several. Where the index has no
+    /// Returns the value of a feature of a record as it is stored; `None` if the record has no value or several. Where the index has no
     /// column of the feature, its values are unknown, not null: they are then read from the record.
     ///
     /// # Errors

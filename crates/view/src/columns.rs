@@ -1,5 +1,6 @@
 //! The columns of a split that can be sorted, filtered and summarised: keys, image lengths, and the features of its indexes.
 
+use shardtool_format::example::Logical;
 use shardtool_format::index::{self, Element, Fixed, Variable};
 use shardtool_format::manifest::DType;
 use shardtool_read::{Result, Shard, Split};
@@ -61,6 +62,8 @@ pub(crate) enum Values<'s> {
     U32(Fixed<'s, u32>),
     I64(Fixed<'s, i64>),
     F32(Fixed<'s, f32>),
+    F64(Variable<'s>),
+    U64(Variable<'s>),
     Bytes(Variable<'s>),
     /// The index of the shard does not hold the column.
     Absent,
@@ -71,6 +74,8 @@ pub(crate) enum Values<'s> {
 pub(crate) enum Cell<'s> {
     Int(i64),
     Float(f32),
+    Float64(f64),
+    Uint64(u64),
     Bytes(&'s [u8]),
 }
 
@@ -88,7 +93,14 @@ impl<'s> Values<'s> {
                 match listed.map(index::Column::element) {
                     Some(Element::I64) => shard.feature(&column.name)?.map_or(Values::Absent, Values::I64),
                     Some(Element::F32) => shard.feature(&column.name)?.map_or(Values::Absent, Values::F32),
-                    Some(Element::Bytes) => shard.feature_bytes(&column.name)?.map_or(Values::Absent, Values::Bytes),
+                    Some(Element::Bytes) => {
+                        let values = match column.dtype {
+                            DType::Float64 => Values::F64,
+                            DType::Uint64 => Values::U64,
+                            _ => Values::Bytes,
+                        };
+                        shard.feature_bytes(&column.name)?.map_or(Values::Absent, values)
+                    }
                     _ => Values::Absent,
                 }
             }
@@ -102,6 +114,8 @@ impl<'s> Values<'s> {
             Values::U32(column) => column.get(row).map(|n| Cell::Int(n.into())),
             Values::I64(column) => column.get(row).map(Cell::Int),
             Values::F32(column) => column.get(row).map(Cell::Float),
+            Values::F64(column) => column.get(row).and_then(f64::from_bytes).map(Cell::Float64),
+            Values::U64(column) => column.get(row).and_then(u64::from_bytes).map(Cell::Uint64),
             Values::Bytes(column) => column.get(row).map(Cell::Bytes),
             Values::Absent => None,
         }
@@ -114,6 +128,8 @@ impl Cell<'_> {
         match self {
             Cell::Int(number) => number.to_string(),
             Cell::Float(number) => number.to_string(),
+            Cell::Float64(number) => number.to_string(),
+            Cell::Uint64(number) => number.to_string(),
             Cell::Bytes(bytes) => crate::text::printable(bytes),
         }
     }

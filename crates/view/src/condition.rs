@@ -28,6 +28,8 @@ pub(crate) enum Operator {
 pub(crate) enum Operand {
     Int(i64),
     Float(f32),
+    Float64(f64),
+    Uint64(u64),
     Bytes(Vec<u8>),
     /// No value: `COLUMN=` of a number, which finds records without it.
     Null,
@@ -65,9 +67,11 @@ impl Condition {
         }
         let wrong = || format!("filter `{text}`: `{name}` is {}, found `{value}`", column.dtype.name());
         let operand = match column.dtype {
-            DType::Int64 | DType::Float if value.is_empty() => Operand::Null,
+            dtype if dtype != DType::Bytes && value.is_empty() => Operand::Null,
             DType::Int64 => Operand::Int(value.parse().map_err(|_| wrong())?),
             DType::Float => Operand::Float(value.parse().map_err(|_| wrong())?),
+            DType::Float64 => Operand::Float64(value.parse().map_err(|_| wrong())?),
+            DType::Uint64 => Operand::Uint64(value.parse().map_err(|_| wrong())?),
             DType::Bytes => Operand::Bytes(value.as_bytes().to_vec()),
         };
         let numeric = column.dtype != DType::Bytes;
@@ -83,6 +87,8 @@ impl Condition {
         let order = match (value, &self.operand) {
             (Some(Cell::Int(value)), Operand::Int(operand)) => value.partial_cmp(operand),
             (Some(Cell::Float(value)), Operand::Float(operand)) => value.partial_cmp(operand),
+            (Some(Cell::Float64(value)), Operand::Float64(operand)) => value.partial_cmp(operand),
+            (Some(Cell::Uint64(value)), Operand::Uint64(operand)) => value.partial_cmp(operand),
             (Some(Cell::Bytes(value)), Operand::Bytes(operand)) => {
                 if self.operator == Operator::Contains {
                     return memchr::memmem::find(value, operand).is_some();

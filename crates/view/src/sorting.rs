@@ -110,6 +110,11 @@ impl<'s> Key<'s> {
                 let ordered = if bits >> 31 == 0 { bits ^ (1 << 31) } else { !bits };
                 Key::Number((u64::from(ordered) << 32).to_be_bytes())
             }
+            Some(Cell::Float64(number)) => {
+                let bits = number.to_bits();
+                Key::Number((if bits >> 63 == 0 { bits ^ (1 << 63) } else { !bits }).to_be_bytes())
+            }
+            Some(Cell::Uint64(number)) => Key::Number(number.to_be_bytes()),
             Some(Cell::Bytes(bytes)) => Key::Bytes(bytes),
             None => Key::Bytes(&[]),
         }

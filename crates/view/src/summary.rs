@@ -212,7 +212,10 @@ impl<'s> Survey<'s> {
             }
             // NaN and infinities are in no range of a histogram.
             Some(Cell::Float(x)) if !x.is_finite() => return,
+            Some(Cell::Float64(x)) if !x.is_finite() => return,
             Some(Cell::Float(x)) => x.into(),
+            Some(Cell::Float64(x)) => x,
+            Some(Cell::Uint64(n)) => n as f64,
             Some(Cell::Bytes(text)) => return self.texts.add(text, 1, DISTINCT_TEXTS),
         };
         self.low = smaller(self.low, Some(number));
@@ -241,6 +244,8 @@ fn histogram(split: &Split, column: &Column, bounds: (f64, f64), integer: bool) 
             let number = match values.get(row) {
                 Some(Cell::Int(n)) => n as f64,
                 Some(Cell::Float(x)) if x.is_finite() => x.into(),
+                Some(Cell::Float64(x)) if x.is_finite() => x,
+                Some(Cell::Uint64(n)) => n as f64,
                 _ => continue,
             };
             counts[(((number - low) / width) as usize).min(bars - 1)] += 1;

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// File of class names, one per line: fixes class ids
     #[arg(long, value_name = "FILE")]
     classes: Option<PathBuf>,
-    /// Type of a column, instead of the inferred one: NAME:int64, NAME:float or NAME:bytes. NAME:file is for a list's
+    /// Type of a column, instead of the inferred one: NAME:int64, float (32 bits), float64, uint64 or bytes. NAME:file is for a list's
     /// column of file names: the bytes of each file become the feature (masks). NAME:frames is for a column that names the
     /// frames of a clip: a folder, or in JSONL a list of files
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
@@ -252,14 +252,14 @@ enum ColumnType {
 }
 
 fn column(text: &str) -> Result<(String, ColumnType), String> {
-    let kinds = [DType::Int64, DType::Float, DType::Bytes];
     let parse_type = |text: &str| match text {
         "file" => Some(ColumnType::File),
         "frames" => Some(ColumnType::Frames),
-        text => kinds.into_iter().find(|kind| kind.name() == text).map(ColumnType::Values),
+        text => DType::from_name(text).map(ColumnType::Values),
     };
     let parts = text.rsplit_once(':').and_then(|(name, text)| Some((name, parse_type(text)?)));
-    let (name, column_type) = parts.ok_or("expected NAME:int64, NAME:float, NAME:bytes, NAME:file or NAME:frames")?;
+    let types = DType::ALL.map(|dtype| format!("NAME:{}", dtype.name())).join(", ");
+    let (name, column_type) = parts.ok_or_else(|| format!("expected {types}, NAME:file or NAME:frames"))?;
     Ok((name.to_owned(), column_type))
 }
 

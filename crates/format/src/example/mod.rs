@@ -13,6 +13,7 @@
 //! Source: TensorFlow, `core/example/example.proto` and `feature.proto`.
 
 mod feature;
+mod logical;
 mod parse;
 mod sequence;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tests;
 mod write;
 
 pub use feature::{BytesList, Feature, FloatList, Int64List};
+pub use logical::{LOGICAL_BYTES, Logical};
 pub use sequence::has_feature_lists;
 pub use write::{Column, encode};
 

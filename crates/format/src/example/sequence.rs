@@ -80,7 +80,7 @@ impl<'a> FeatureList<'a> {
         let source = Source::Steps(self.steps);
         match self.dtype {
             None => Feature::Empty,
-            Some(DType::Bytes) => Feature::Bytes(BytesList(source)),
+            Some(DType::Bytes | DType::Float64 | DType::Uint64) => Feature::Bytes(BytesList(source)),
             Some(DType::Float) => Feature::Float(FloatList(source)),
             Some(DType::Int64) => Feature::Int64(Int64List(source)),
         }

@@ -40,8 +40,9 @@ use std::collections::BTreeMap;
 
 /// Value of `"format"`.
 const FORMAT: &str = "shardtool";
-/// Value of `"version"` that [`Manifest::to_json`] writes. Readers refuse another major version.
-const VERSION: &str = "1.0";
+/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types. Readers refuse
+/// another major version.
+const VERSIONS: [&str; 2] = ["1.0", "1.1"];
 /// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
 const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
 const DIGITS: usize = checksum::HEX_DIGITS;
@@ -94,11 +95,11 @@ pub struct Manifest {
 
 /// Name and type of a feature.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "parse::Feature")]
 pub struct FeatureType {
     /// The feature's name.
     pub name: String,
     /// The type of its values.
-    #[serde(rename = "type")]
     pub dtype: DType,
 }
 
@@ -112,16 +113,43 @@ pub enum DType {
     Float,
     /// 64-bit integers.
     Int64,
+    /// 64-bit floats: a logical type, stored as byte strings of eight bytes, little-endian.
+    Float64,
+    /// Unsigned 64-bit integers: a logical type, stored as [`DType::Float64`] is.
+    Uint64,
 }
 
 impl DType {
-    /// Returns the name in the manifest.
+    /// All types.
+    pub const ALL: [DType; 5] = [DType::Bytes, DType::Float, DType::Int64, DType::Float64, DType::Uint64];
+
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             DType::Bytes => "bytes",
             DType::Float => "float",
             DType::Int64 => "int64",
+            DType::Float64 => "float64",
+            DType::Uint64 => "uint64",
         }
+    }
+
+    /// Returns the type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Returns the type that the values have in a `tf.train.Example`: byte strings for a logical type.
+    pub fn stored(self) -> Self {
+        match self {
+            DType::Float64 | DType::Uint64 => DType::Bytes,
+            stored => stored,
+        }
+    }
+
+    /// Returns whether it is a logical type: the values have another type in a `tf.train.Example`.
+    pub fn is_logical(self) -> bool {
+        self.stored() != self
     }
 }
 
@@ -220,6 +248,11 @@ impl Manifest {
     pub fn has_arrays(&self) -> bool {
         let listed = |name: &str| self.features.iter().any(|feature| feature.name == name);
         self.features.iter().any(|feature| array_name(&feature.name, listed).is_some())
+    }
+
+    /// Returns the type of a feature; `None` if it is not listed.
+    pub fn dtype(&self, feature: &str) -> Option<DType> {
+        self.features.iter().find(|listed| listed.name == feature).map(|listed| listed.dtype)
     }
 
     /// Returns the split of that name.

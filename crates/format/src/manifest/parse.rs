@@ -1,6 +1,6 @@
 //! Reads a manifest: its CRC, then format and version, then everything else.
 
-use super::{DIGITS, FORMAT, Manifest, PRIVATE_PREFIX, TAIL};
+use super::{DIGITS, DType, FORMAT, FeatureType, Manifest, PRIVATE_PREFIX, TAIL};
 use crate::checksum::{self, Sha256};
 use crate::{Error, Result};
 use serde::de::value::MapAccessDeserializer;
@@ -165,6 +165,31 @@ fn check_surrogates(json: &[u8]) -> Result<()> {
         };
     }
     Ok(())
+}
+
+/// A feature as the manifest has it.
+#[derive(Deserialize)]
+pub(super) struct Feature {
+    name: String,
+    #[serde(rename = "type")]
+    stored: String,
+    logical: Option<String>,
+}
+
+impl TryFrom<Feature> for FeatureType {
+    type Error = String;
+
+    /// Resolves the type. A logical type that this version does not know is ignored: the values are what is stored.
+    fn try_from(Feature { name, stored, logical }: Feature) -> std::result::Result<Self, String> {
+        let known = |name: &str| DType::from_name(name).filter(|dtype| !dtype.is_logical());
+        let dtype = known(&stored).ok_or_else(|| format!("unknown type `{stored}` of feature `{name}`"))?;
+        let logical = logical.as_deref().and_then(DType::from_name).filter(|logical| logical.is_logical());
+        match logical {
+            Some(logical) if logical.stored() == dtype => Ok(FeatureType { name, dtype: logical }),
+            Some(logical) => Err(format!("feature `{name}` of type {stored} has the logical type {}", logical.name())),
+            None => Ok(FeatureType { name, dtype }),
+        }
+    }
 }
 
 /// Reads a CRC of a shard or an index.

@@ -108,6 +108,29 @@ fn accepts_unknown_members_and_minor_versions() {
 }
 
 #[test]
+fn logical_types_are_written_as_1_1_and_ignored_if_unknown() {
+    let mut manifest = example();
+    manifest.features.push(FeatureType { name: "time".to_owned(), dtype: DType::Float64 });
+    manifest.features.push(FeatureType { name: "visitor".to_owned(), dtype: DType::Uint64 });
+    let json = manifest.to_json();
+    assert!(json.contains("\"version\": \"1.1\""), "{json}");
+    assert!(json.contains("    {\"name\": \"time\", \"type\": \"bytes\", \"logical\": \"float64\"},\n"), "{json}");
+    assert!(json.contains("    {\"name\": \"visitor\", \"type\": \"bytes\", \"logical\": \"uint64\"}\n"), "{json}");
+    assert_eq!(Manifest::parse(json.as_bytes()).unwrap(), manifest);
+    let bytes = "\"image/encoded\", \"type\": \"bytes\"";
+    let later = forged(bytes, "\"image/encoded\", \"type\": \"bytes\", \"logical\": \"decimal128\"");
+    assert_eq!(Manifest::parse(&later).unwrap(), example());
+    let int64 = "\"type\": \"int64\"";
+    for wrong in [
+        "\"type\": \"int64\", \"logical\": \"float64\"",
+        "\"type\": \"float64\"",
+        "\"type\": \"int64\", \"logical\": 1",
+    ] {
+        assert_eq!(Manifest::parse(&forged(int64, wrong)).unwrap_err().damage().name(), "ManifestSyntax", "{wrong}");
+    }
+}
+
+#[test]
 fn optional_members_have_one_place() {
     let mut manifest = example();
     manifest.requires = vec!["sequence-example".to_owned()];

@@ -1,6 +1,6 @@
 //! Writes a manifest as canonical JSON.
 
-use super::{DIGITS, FORMAT, FeatureType, Manifest, Shard, Split, TAIL, VERSION};
+use super::{DIGITS, FORMAT, FeatureType, Manifest, Shard, Split, TAIL, VERSIONS};
 use crate::checksum;
 use std::fmt::Write;
 
@@ -11,7 +11,8 @@ impl Manifest {
         let mut out = String::new();
         let mut member = |name: &str, value: &str| writeln!(out, "  {}: {value},", text(name)).expect("into a String");
         member("format", &text(FORMAT));
-        member("version", &text(VERSION));
+        let logical = self.features.iter().any(|feature| feature.dtype.is_logical());
+        member("version", &text(VERSIONS[usize::from(logical)]));
         if !self.requires.is_empty() {
             let names: Vec<_> = self.requires.iter().map(|name| text(name)).collect();
             member("requires", &format!("[{}]", names.join(", ")));
@@ -20,9 +21,7 @@ impl Manifest {
         member("image", &or_null(&self.image));
         member("label", &or_null(&self.label));
         member("label_offset", &self.label_offset.to_string());
-        let feature =
-            |f: &FeatureType| format!("    {{\"name\": {}, \"type\": \"{}\"}}", text(&f.name), f.dtype.name());
-        member("features", &array(self.features.iter().map(feature), "  "));
+        member("features", &array(self.features.iter().map(feature_line), "  "));
         member("classes", &array(self.classes.iter().map(|c| format!("    {}", text(c))), "  "));
         let split = |s: &Split| {
             let shards = array(s.shards.iter().map(shard_line), "    ");
@@ -43,6 +42,14 @@ fn text(s: &str) -> String {
 fn array(lines: impl Iterator<Item = String>, indent: &str) -> String {
     let lines: Vec<_> = lines.collect();
     if lines.is_empty() { "[]".to_owned() } else { format!("[\n{}\n{indent}]", lines.join(",\n")) }
+}
+
+fn feature_line(feature: &FeatureType) -> String {
+    let logical = match feature.dtype.is_logical() {
+        true => format!(", \"logical\": \"{}\"", feature.dtype.name()),
+        false => String::new(),
+    };
+    format!("    {{\"name\": {}, \"type\": \"{}\"{logical}}}", text(&feature.name), feature.dtype.stored().name())
 }
 
 fn shard_line(s: &Shard) -> String {

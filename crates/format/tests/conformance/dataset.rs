@@ -25,6 +25,8 @@ pub(crate) struct Dataset {
     pub(crate) classes: Vec<&'static str>,
     pub(crate) splits: Vec<(&'static str, Vec<Shard>)>,
     pub(crate) private: Vec<(&'static str, &'static str)>,
+    /// Features with logical types.
+    pub(crate) logical: Vec<(&'static str, &'static str)>,
 }
 
 #[derive(Clone)]
@@ -50,6 +52,7 @@ impl Dataset {
             classes: vec![],
             splits,
             private: vec![],
+            logical: vec![],
         }
     }
 
@@ -79,6 +82,7 @@ impl Dataset {
             classes: &self.classes,
             splits: splits.collect(),
             private: &self.private,
+            logical: &self.logical,
         })
     }
 
@@ -103,7 +107,16 @@ impl Dataset {
             for (number, shard) in shards.iter().enumerate() {
                 for (row, sample) in shard.samples.iter().enumerate() {
                     let key = sample.key(&shard.file, row);
-                    read.push(self.record(name, record, &key, sample));
+                    let line = self.record(name, record, &key, sample);
+                    // A reader of 1.0 sees byte strings only.
+                    read.push(match self.numbers(sample) {
+                        Some(numbers) => {
+                            let mut with = line.clone();
+                            with["numbers"] = numbers;
+                            json!({"any": [with, line]})
+                        }
+                        None => line,
+                    });
                     lookups.entry(key.iter().map(|byte| format!("{byte:02x}")).collect()).or_insert(record);
                     record += 1;
                 }
@@ -115,6 +128,25 @@ impl Dataset {
             read.extend(lookups.iter().map(|(key, record)| json!({"split": name, "lookup": key, "record": record})));
         }
         Expected { requires: self.requires.iter().map(|name| name.to_string()).collect(), read, findings: vec![] }
+    }
+
+    /// Returns the expected member `numbers` of a record.
+    fn numbers(&self, sample: &Sample) -> Option<Value> {
+        let numbers = self.logical.iter().filter_map(|(name, logical)| {
+            let words: Option<Vec<u64>> = sample
+                .get(name)?
+                .strings()
+                .iter()
+                .map(|bytes| Some(u64::from_le_bytes((**bytes).try_into().ok()?)))
+                .collect();
+            let values = words.map(|words| {
+                let printed = |word: u64| if *logical == "uint64" { word.to_string() } else { format!("{word:016x}") };
+                words.into_iter().map(printed).collect::<Vec<_>>()
+            });
+            Some(((*name).to_owned(), json!({"type": logical, "values": values})))
+        });
+        let numbers: serde_json::Map<_, _> = numbers.collect();
+        (!numbers.is_empty()).then_some(Value::Object(numbers))
     }
 
     fn record(&self, split: &str, record: usize, key: &[u8], sample: &Sample) -> Value {

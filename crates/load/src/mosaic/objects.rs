@@ -50,6 +50,14 @@ impl Mosaics {
                     let (offsets, values) = take(offsets, values, &starts, &kept);
                     Values::RaggedInt64 { offsets, values }
                 }
+                Values::RaggedFloat64 { offsets, values } => {
+                    let (offsets, values) = take(offsets, values, &starts, &kept);
+                    Values::RaggedFloat64 { offsets, values }
+                }
+                Values::RaggedUint64 { offsets, values } => {
+                    let (offsets, values) = take(offsets, values, &starts, &kept);
+                    Values::RaggedUint64 { offsets, values }
+                }
                 _ => unreachable!("values of objects are ragged numbers"),
             };
         }

@@ -1,6 +1,7 @@
 //! What is wrong with archives.
 
 use super::MdsProblem;
+use super::list::conflict;
 use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
@@ -18,6 +19,17 @@ pub enum ArchiveError {
         first: (String, u64, DType),
         /// The same, for a sample with a different type.
         second: (String, u64, DType),
+    },
+    /// No type holds two numbers of a column.
+    #[error("{}", conflict(.column, &.first.0, &format!("sample {} of {}", .first.2, .first.1), &.second.0,
+        &format!("sample {} of {}", .second.2, .second.1)))]
+    Numbers {
+        /// The column.
+        column: String,
+        /// A number, and the file and sample that have it.
+        first: (String, String, u64),
+        /// Another one.
+        second: (String, String, u64),
     },
     /// A type is given for a column that no sample has.
     #[error("the type of column `{column}` is given, but no sample has that field")]

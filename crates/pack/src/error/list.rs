@@ -17,7 +17,7 @@ pub enum ListError {
         source: BoxError,
     },
     /// A line that is not a JSON object.
-    #[error("{}, line {line}: not a JSON object", .path.display())]
+    #[error("{}, line {line}: not a JSON object that can be read", .path.display())]
     Json {
         /// The list.
         path: PathBuf,
@@ -57,6 +57,19 @@ pub enum ListError {
         /// Whether the type was declared.
         declared: bool,
     },
+    /// No type holds two numbers of a column.
+    #[error("{}: {}", .path.display(), conflict(.column, &.first.0, &format!("line {}", .first.1), &.second.0,
+        &format!("line {}", .second.1)))]
+    Numbers {
+        /// The list.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// A number, and its line from 1.
+        first: (String, u64),
+        /// Another one.
+        second: (String, u64),
+    },
     /// An invalid value.
     #[error("{}, line {line}, column `{column}`: {problem}", .path.display())]
     Value {
@@ -91,6 +104,14 @@ pub enum ListError {
         /// Two lines that have it.
         lines: (u64, u64),
     },
+}
+
+/// Says which two numbers no type holds.
+pub(super) fn conflict(column: &str, first: &str, place: &str, second: &str, other: &str) -> String {
+    format!(
+        "column `{column}` has {first} ({place}) and {second} ({other}), which no type holds exactly; give the type: \
+         {column}:bytes keeps the text, {column}:float64 rounds"
+    )
 }
 
 fn types(

@@ -133,6 +133,12 @@ pub enum Reason {
         /// Its type.
         expected: DType,
     },
+    /// Two values of a sample have the same name, such as `a/b` and the member `b` of `a`.
+    #[error("two values are named `{name}`: rename one, since a record has one feature of a name")]
+    TwoValues {
+        /// The name.
+        name: String,
+    },
     /// Objects of an image that cannot be converted to boxes.
     #[error("`{member}` of its objects: expected {expected}")]
     Objects {

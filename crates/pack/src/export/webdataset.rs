@@ -4,9 +4,11 @@ use super::run::{Run, ShardExport};
 use super::sample::Sample;
 use crate::progress::Progress;
 use crate::refusal::Refusal;
+use crate::sample::fits_float32;
 use crate::{Error, Reason};
 use serde_json::{Map, Number, Value};
 use shardtool_format::example::Feature;
+use shardtool_format::manifest::{DType, Manifest};
 use shardtool_format::names;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,7 +26,7 @@ pub(super) fn write(run: &Run<'_>, shard: usize, progress: &dyn Progress) -> Res
     let mut tar = tar::Builder::new(file);
     let done = run.each(shard, progress, |sample| {
         let key = run.file_names.name(sample);
-        for (extension, bytes) in members(sample)? {
+        for (extension, bytes) in members(sample, run.split.manifest())? {
             append(&mut tar, &format!("{key}.{extension}"), &bytes).map_err(|e| Refusal::All(io(e)))?;
         }
         Ok(())
@@ -44,7 +46,7 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::
 type Member<'a> = (String, Cow<'a, [u8]>);
 
 /// Returns the members of a sample: extensions and contents. Byte strings that are not UTF-8 are separate members.
-fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
+fn members<'a>(sample: &'a Sample<'_>, manifest: &Manifest) -> Result<Vec<Member<'a>>, Refusal> {
     let mut members = vec![(sample.extension.to_owned(), sample.image.as_ref().into())];
     let mut taken = HashSet::from([sample.extension.to_owned(), "json".to_owned()]);
     if let Some(label) = sample.label {
@@ -57,7 +59,7 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
         json.insert(names::CLASS_TEXT.to_owned(), Value::from(class.as_str()));
     }
     for (name, feature) in &sample.fields {
-        match (value(*feature), feature) {
+        match (value(*feature, manifest.dtype(name)), feature) {
             (Some(value), _) => drop(json.insert(name.to_string(), value)),
             (None, Feature::Bytes(list)) if list.single().is_some() => {
                 let extension = name.to_lowercase().replace(['/', '\\', '\0'], "-");
@@ -72,9 +74,18 @@ fn members<'a>(sample: &'a Sample<'_>) -> Result<Vec<Member<'a>>, Refusal> {
     Ok(members)
 }
 
-/// Converts a field to JSON: a single value, or a list of several; `None` if a byte string is not UTF-8.
-fn value(feature: Feature<'_>) -> Option<Value> {
-    let mut all = match feature {
+/// Converts a field of a type to JSON: a single value, or a list of several; `None` if a byte string is not UTF-8.
+fn value(feature: Feature<'_>, dtype: Option<DType>) -> Option<Value> {
+    let double = |value| Number::from_f64(value).map_or(Value::Null, Value::Number);
+    let logical = match (feature, dtype) {
+        (Feature::Bytes(list), Some(DType::Float64)) => list.numbers().map(|all| all.into_iter().map(double).collect()),
+        (Feature::Bytes(list), Some(DType::Uint64)) => {
+            list.numbers::<u64>().map(|all| all.into_iter().map(Value::from).collect())
+        }
+        _ => None,
+    };
+    let mut all: Vec<Value> = match feature {
+        _ if logical.is_some() => logical.expect("some"),
         Feature::Empty => vec![],
         Feature::Int64(list) => list.iter().map(Value::from).collect(),
         Feature::Float(list) => list.iter().map(float).collect(),
@@ -89,7 +100,9 @@ fn value(feature: Feature<'_>) -> Option<Value> {
     })
 }
 
-/// Converts a 32-bit float to its shortest decimal, and NaN and infinities, which JSON lacks, to null.
+/// Converts a 32-bit float to its shortest decimal if that has few digits, otherwise to its exact value, so that a reader infers
+/// float32; NaN and infinities, which JSON lacks, to null.
 fn float(value: f32) -> Value {
-    value.to_string().parse().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
+    let shortest = value.to_string().parse().ok().filter(|shortest| fits_float32(*shortest));
+    Number::from_f64(shortest.unwrap_or(value.into())).map_or(Value::Null, Value::Number)
 }

@@ -108,6 +108,7 @@ impl FeatureColumns {
                 Needed::Rows(rows) => values.push((name.clone(), rows)),
                 Needed::SecondPass => late.push((name.clone(), ByteRows::default())),
             }
+            let dtype = payload.dtype(&name, dtype);
             features.push((name, dtype, first_record));
         }
         if !late.is_empty() {

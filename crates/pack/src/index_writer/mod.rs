@@ -14,8 +14,9 @@ use sha2::Digest;
 use shardtool_format::checksum::{Sha256, combine, crc32c};
 use shardtool_format::example::{Example, Message, range_within};
 use shardtool_format::index::{self, Builder};
-use shardtool_format::manifest::{DType, Manifest, Shard};
+use shardtool_format::manifest::{DType, FeatureType, Manifest, Shard};
 use shardtool_format::{frame, names};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a shard's records hold.
@@ -28,6 +29,8 @@ pub enum Payload {
         message: Message,
         /// Name of the image's feature.
         image: Option<String>,
+        /// The features of logical types, which records do not tell from byte strings.
+        logical: BTreeMap<String, DType>,
     },
     /// Bytes of an unknown format, without features or images. Readers deliver the whole record.
     Opaque,
@@ -191,12 +194,21 @@ impl IndexWriter {
     }
 }
 
+/// Returns the features of logical types.
+pub(crate) fn logical(features: &[FeatureType]) -> BTreeMap<String, DType> {
+    let logical = features.iter().filter(|feature| feature.dtype.is_logical());
+    logical.map(|feature| (feature.name.clone(), feature.dtype)).collect()
+}
+
 impl Payload {
     /// Returns the payload of a dataset's records.
     pub(crate) fn of(manifest: &Manifest) -> Self {
         match manifest.is_opaque() {
             true => Payload::Opaque,
-            false => Payload::Examples { message: manifest.message(), image: manifest.image.clone() },
+            false => {
+                let (message, image) = (manifest.message(), manifest.image.clone());
+                Payload::Examples { message, image, logical: logical(&manifest.features) }
+            }
         }
     }
 
@@ -209,5 +221,15 @@ impl Payload {
             Payload::Opaque => Ok(None),
             Payload::Examples { message, .. } => message.parse(data).map(Some),
         }
+    }
+
+    /// Returns the type of a feature that records have with the type `stored`.
+    fn dtype(&self, feature: &str, stored: DType) -> DType {
+        match self {
+            Payload::Examples { logical, .. } => logical.get(feature).copied(),
+            Payload::Opaque => None,
+        }
+        .filter(|logical| logical.stored() == stored)
+        .unwrap_or(stored)
     }
 }

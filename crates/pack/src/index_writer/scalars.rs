@@ -26,11 +26,11 @@ pub(super) struct Sparse<V> {
 
 impl Scalars {
     pub(super) fn new(name: &str, dtype: DType) -> Self {
-        match dtype {
+        match dtype.stored() {
             DType::Int64 => Scalars::Int64(Sparse::default()),
             DType::Float => Scalars::Float(Sparse::default()),
             DType::Bytes if name.starts_with(IMAGE_PREFIX) => Scalars::RuledOut,
-            DType::Bytes => Scalars::Bytes(Sparse::default()),
+            _ => Scalars::Bytes(Sparse::default()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The values of one sample in one column.
 
-use super::ListedClip;
+use super::{ListedClip, Number};
 use serde::{Deserialize, Serialize};
-use shardtool_format::example::{Column, Feature};
+use shardtool_format::example::{Column, Feature, LOGICAL_BYTES, Logical};
 use shardtool_format::manifest::DType;
 
 /// The values of one sample in one column.
@@ -16,6 +16,10 @@ pub(crate) enum Values {
     Int64s(Box<[i64]>),
     Floats(Box<[f32]>),
     BytesList(Box<[Box<[u8]>]>),
+    /// Numbers of a text that has no types; a column's type is inferred from all of its numbers.
+    Numbers(Box<[Number]>),
+    /// Numbers of a logical type, as they are stored.
+    Logical(DType, Box<[[u8; LOGICAL_BYTES]]>),
     /// Coordinates in pixels, until the size of the image is known.
     Pixels(Box<[f32]>),
     /// A file, whose bytes are read when the record is made.
@@ -49,6 +53,11 @@ impl Values {
         Values::Bytes(text.as_bytes().into())
     }
 
+    /// Returns numbers of a logical type.
+    pub(crate) fn logical<T: Logical>(numbers: impl IntoIterator<Item = T>) -> Self {
+        Values::Logical(T::DTYPE, numbers.into_iter().map(T::to_stored).collect())
+    }
+
     /// Converts an Example's feature.
     pub(crate) fn of_feature(feature: Feature<'_>) -> Self {
         match feature {
@@ -62,28 +71,80 @@ impl Values {
         }
     }
 
-    /// Returns the values' own type; `None` if there are no values.
+    /// Returns the values' own type; `None` if there are no values, or numbers without a type.
     pub(crate) fn dtype(&self) -> Option<DType> {
         match self {
-            Values::Missing => None,
+            Values::Missing | Values::Numbers(_) => None,
+            Values::Logical(dtype, _) => Some(*dtype),
             Values::Int64(_) | Values::Int64s(_) => Some(DType::Int64),
             Values::Float(_) | Values::Floats(_) | Values::Pixels(_) => Some(DType::Float),
             Values::Bytes(_) | Values::BytesList(_) | Values::File(_) | Values::Clip(_) => Some(DType::Bytes),
         }
     }
 
-    /// Converts the values to a column's type: integers to floats, numbers to text, text to numbers. Returns `None` if
-    /// they do not fit.
+    /// Converts the values to a column's type: integers to floats, one number to text, text to a number. Returns `None` if
+    /// they do not fit. Only a declared type rounds numbers: an inferred one holds all of its column.
     pub(crate) fn fit(self, dtype: DType) -> Option<Self> {
-        let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::trim).map(str::to_owned);
-        Some(match (self, dtype) {
-            (values, dtype) if values.dtype().is_none_or(|own| own == dtype) => values,
-            (Values::Int64(value), DType::Float) => Values::Float(value as f32),
-            (Values::Int64s(list), DType::Float) => Values::Floats(list.iter().map(|v| *v as f32).collect()),
-            (Values::Int64(value), DType::Bytes) => Values::text(&value.to_string()),
-            (Values::Float(value), DType::Bytes) => Values::text(&value.to_string()),
-            (Values::Bytes(bytes), DType::Int64) => Values::Int64(text(&bytes)?.parse().ok()?),
-            (Values::Bytes(bytes), DType::Float) => Values::Float(text(&bytes)?.parse().ok()?),
+        if let Values::Missing = self {
+            return Some(self);
+        }
+        if self.dtype() == Some(dtype) {
+            return Some(self);
+        }
+        if let Values::Bytes(bytes) = &self {
+            let text = std::str::from_utf8(bytes).ok()?.trim();
+            return Some(match dtype {
+                DType::Int64 => Values::Int64(text.parse().ok()?),
+                DType::Float => Values::Float(text.parse().ok()?),
+                DType::Uint64 => Values::logical([text.parse::<u64>().ok()?]),
+                DType::Float64 => Values::logical([text.parse::<f64>().ok()?]),
+                DType::Bytes => unreachable!("the values' own type"),
+            });
+        }
+        if let (Values::Float(value), DType::Bytes) = (&self, dtype) {
+            return Some(Values::text(&value.to_string()));
+        }
+        let single = matches!(self, Values::Int64(_) | Values::Float(_));
+        let numbers = self.numbers()?;
+        let floats = || numbers.iter().map(|number| number.to_f64());
+        Some(match (dtype, &*numbers) {
+            (DType::Bytes, [number]) => Values::text(&number.to_string()),
+            (DType::Bytes, _) => return None,
+            (DType::Float, [number]) if single => Values::Float(number.to_f64() as f32),
+            (DType::Float, _) => Values::Floats(floats().map(|value| value as f32).collect()),
+            (DType::Float64, _) => Values::logical(floats()),
+            (DType::Int64, _) => {
+                let ints = numbers.iter().map(|number| i64::try_from(number.int()?).ok());
+                Values::Int64s(ints.collect::<Option<_>>()?)
+            }
+            (DType::Uint64, _) => {
+                let ints = numbers.iter().map(|number| u64::try_from(number.int()?).ok());
+                Values::logical(ints.collect::<Option<Vec<u64>>>()?)
+            }
+        })
+    }
+
+    /// As [`Values::fit`], but refuses numbers that the type would round.
+    pub(crate) fn fit_exactly(self, dtype: DType) -> Option<Self> {
+        let exact = self.numbers().is_none_or(|numbers| numbers.iter().all(|number| number.fits(dtype)));
+        if exact { self.fit(dtype) } else { None }
+    }
+
+    /// Returns the numbers; `None` if the values are not numbers.
+    pub(crate) fn numbers(&self) -> Option<Vec<Number>> {
+        let float = |value: &f32| Number::Float64((*value).into());
+        Some(match self {
+            Values::Int64(value) => vec![Number::Int64(*value)],
+            Values::Int64s(list) => list.iter().copied().map(Number::Int64).collect(),
+            Values::Float(value) => vec![float(value)],
+            Values::Floats(list) => list.iter().map(float).collect(),
+            Values::Numbers(list) => list.to_vec(),
+            Values::Logical(DType::Uint64, list) => {
+                list.iter().map(|stored| Number::of_uint64(u64::from_le_bytes(*stored))).collect()
+            }
+            Values::Logical(_, list) => {
+                list.iter().map(|stored| Number::Float64(f64::from_le_bytes(*stored))).collect()
+            }
             _ => return None,
         })
     }
@@ -93,21 +154,22 @@ impl Values {
         match self {
             Values::Bytes(bytes) => vec![bytes],
             Values::BytesList(list) => list.iter().map(|bytes| &**bytes).collect(),
+            Values::Logical(_, list) => list.iter().map(<[u8; LOGICAL_BYTES]>::as_slice).collect(),
             _ => vec![],
         }
     }
 
     /// Returns the values as an Example's feature of the column's type; `byte_strings` are those of these values.
     pub(crate) fn column<'a>(&'a self, dtype: DType, byte_strings: &'a [&'a [u8]]) -> Column<'a> {
-        match (self, dtype) {
+        match (self, dtype.stored()) {
             (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
             (Values::Int64s(values), _) => Column::Int64(values),
             (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
             (Values::Floats(values) | Values::Pixels(values), _) => Column::Float(values),
-            (Values::Bytes(_) | Values::BytesList(_) | Values::File(_) | Values::Clip(_), _)
-            | (Values::Missing, DType::Bytes) => Column::Bytes(byte_strings),
             (Values::Missing, DType::Int64) => Column::Int64(&[]),
             (Values::Missing, DType::Float) => Column::Float(&[]),
+            (Values::Numbers(_), _) => unreachable!("numbers have their column's type before a record is made (`fit`)"),
+            _ => Column::Bytes(byte_strings),
         }
     }
 
@@ -121,6 +183,8 @@ impl Values {
             Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::Floats(list) | Values::Pixels(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
+            Values::Numbers(list) => list.iter().for_each(|v| visit(&v.to_f64().to_le_bytes())),
+            Values::Logical(_, list) => list.iter().for_each(|v| visit(v)),
             Values::File(file) => file.each_bytes(visit),
             Values::Clip(clip) => clip.each_bytes(visit),
         }

@@ -41,6 +41,7 @@ use roles::{Labels, RoleFields, Roles, StoredLabel};
 use sample::{Sample, SampleVisitor};
 use serde::{Deserialize, Serialize};
 use shardtool_format::manifest::DType;
+use std::collections::BTreeSet;
 pub(crate) use stored::StoredArchives;
 use survey::{Survey, Surveyor};
 
@@ -56,6 +57,8 @@ pub(crate) struct Archives {
     repeated: Box<[u64]>,
     /// Largest sample in bytes; a larger one is rejected.
     limit: u64,
+    /// Columns whose type is that of the dataset, which must hold their numbers exactly.
+    taken: BTreeSet<String>,
 }
 
 /// A file, and what the survey found in it.
@@ -145,9 +148,19 @@ impl Archives {
         schema.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
         let split = |(split, files, repeated)| {
             let (schema, roles, labels) = (schema.clone(), roles.clone(), labels.clone());
-            (split, Archives { schema, files, kind, roles, labels, repeated, limit })
+            (split, Archives { schema, files, kind, roles, labels, repeated, limit, taken: BTreeSet::new() })
         };
         Ok(surveyed_splits.into_iter().map(split).collect())
+    }
+
+    /// Gives the columns for which `known` returns a type that type.
+    pub(crate) fn take_types(&mut self, known: impl Fn(&(String, DType)) -> Option<DType>) {
+        for column in &mut self.schema.columns {
+            if let Some(dtype) = known(column) {
+                column.1 = dtype;
+                self.taken.insert(column.0.clone());
+            }
+        }
     }
 
     /// Calls `visit` for each sample of a file.
@@ -168,7 +181,7 @@ impl Archives {
         number: u64,
         sample: &mut Sample<'_>,
     ) -> Result<ResolvedSample, Reason> {
-        let RoleFields { key, label, mut columns } = self.roles.resolve(sample);
+        let RoleFields { key, label, mut columns } = self.roles.resolve(sample)?;
         let label = match (&self.labels, label) {
             (Labels::None, _) => None,
             (_, None) => return Err(Reason::NoLabel),
@@ -177,7 +190,11 @@ impl Archives {
             (Labels::Ids(classes), Some(label)) => Some(self.roles.class_id(label, classes.as_ref())?),
         };
         let value = |(name, dtype): &(String, DType)| match columns.remove(name.as_str()) {
-            Some(values) => values.fit(*dtype).ok_or_else(|| Reason::Value { column: name.clone(), expected: *dtype }),
+            Some(values) => match self.taken.contains(name) {
+                true => values.fit_exactly(*dtype),
+                false => values.fit(*dtype),
+            }
+            .ok_or_else(|| Reason::Value { column: name.clone(), expected: *dtype }),
             None => Ok(Values::Missing),
         };
         let values = self.schema.columns.iter().map(value).collect::<Result<_, _>>()?;

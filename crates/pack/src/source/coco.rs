@@ -165,7 +165,7 @@ fn left_out(others: &BTreeMap<String, IgnoredAny>, categories: &[Category]) -> V
 fn columns(keypoints: bool, further: [&Members; 2]) -> Vec<(String, DType)> {
     let mut columns = vec![
         ("image/id", DType::Int64),
-        ("image/object/area", DType::Float),
+        (objects::AREA, DType::Float),
         (objects::BBOX, DType::Float),
         ("image/object/category_id", DType::Int64),
         (objects::CLASS, DType::Int64),

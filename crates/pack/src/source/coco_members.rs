@@ -1,6 +1,7 @@
 //! Members of a COCO file that have no meaning here, such as `score` or `license`: they become columns as they are.
 
-use crate::sample::Values;
+use super::infer::Cell;
+use crate::sample::{Number, Numbers, Values};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
 use std::collections::BTreeMap;
@@ -12,74 +13,80 @@ pub(super) struct Members {
 }
 
 /// What the values of a member are.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Kind {
-    Int,
-    /// Numbers that have the same text as float32.
-    Float,
+    Number(DType),
     Text,
-    /// JSON text: values of several types, nested ones, or numbers that float32 would round.
+    /// JSON text: values of several types, nested ones, or numbers that no type holds.
     Json,
 }
 
-impl Kind {
-    fn of(value: &Value) -> Kind {
+/// What is known of the values of a member.
+#[derive(Default)]
+struct Seen {
+    numbers: Numbers<()>,
+    texts: bool,
+    others: bool,
+    /// How many images or objects have it.
+    count: usize,
+}
+
+impl Seen {
+    fn add(&mut self, value: &Value) {
+        self.count += 1;
         match value {
-            Value::String(_) => Kind::Text,
-            Value::Number(number) if number.is_i64() => Kind::Int,
-            Value::Number(number) => match number.as_f64() {
-                Some(exact) if (exact as f32).to_string() == exact.to_string() => Kind::Float,
-                _ => Kind::Json,
-            },
-            _ => Kind::Json,
+            Value::String(_) => self.texts = true,
+            Value::Number(number) => self.numbers.add(Number::of_json(number), &()),
+            _ => self.others = true,
         }
     }
 
-    fn join(self, other: Kind) -> Kind {
-        match (self, other) {
-            (a, b) if a == b => a,
-            (Kind::Int, Kind::Float) | (Kind::Float, Kind::Int) => Kind::Float,
+    fn kind(&self) -> Kind {
+        match self.numbers.dtype() {
+            _ if self.others => Kind::Json,
+            Ok(None) => Kind::Text,
+            Ok(Some(dtype)) if !self.texts => Kind::Number(dtype),
             _ => Kind::Json,
         }
     }
+}
 
+impl Kind {
     fn dtype(self) -> DType {
         match self {
-            Kind::Int => DType::Int64,
-            Kind::Float => DType::Float,
+            Kind::Number(dtype) => dtype,
             Kind::Text | Kind::Json => DType::Bytes,
         }
     }
 }
 
-/// Returns the kind of each member, and how many of the `maps` have it; and the number of maps.
-fn kinds<'a>(maps: impl Iterator<Item = &'a Map<String, Value>>) -> (BTreeMap<String, (Kind, usize)>, usize) {
-    let (mut kinds, mut count): (BTreeMap<String, (Kind, usize)>, _) = (BTreeMap::new(), 0);
+/// Returns what is known of each member, and the number of maps.
+fn members<'a>(maps: impl Iterator<Item = &'a Map<String, Value>>) -> (BTreeMap<String, Seen>, usize) {
+    let (mut members, mut count): (BTreeMap<String, Seen>, _) = (BTreeMap::new(), 0);
     for map in maps {
         count += 1;
         for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
-            let kind = Kind::of(value);
-            match kinds.get_mut(name) {
-                Some((known, found)) => (*known, *found) = (known.join(kind), *found + 1),
-                None => drop(kinds.insert(name.clone(), (kind, 1))),
+            match members.get_mut(name) {
+                Some(seen) => seen.add(value),
+                None => members.entry(name.clone()).or_default().add(value),
             }
         }
     }
-    (kinds, count)
+    (members, count)
 }
 
 impl Members {
     /// Finds the members of images.
     pub(super) fn of_images<'a>(images: impl Iterator<Item = &'a Map<String, Value>>) -> Self {
-        let (kinds, _) = kinds(images);
-        Members { prefix: "", kinds: kinds.into_iter().map(|(name, (kind, _))| (name, kind)).collect() }
+        let (members, _) = members(images);
+        Members { prefix: "", kinds: members.into_iter().map(|(name, seen)| (name, seen.kind())).collect() }
     }
 
     /// Finds the members of objects. One that some objects lack is JSON text, so that each object has a value.
     pub(super) fn of_annotations<'a>(objects: impl Iterator<Item = &'a Map<String, Value>>) -> Self {
-        let (kinds, count) = kinds(objects);
-        let in_all = |kind, found| if found == count { kind } else { Kind::Json };
-        let kinds = kinds.into_iter().map(|(name, (kind, found))| (name, in_all(kind, found)));
+        let (members, count) = members(objects);
+        let in_all = |seen: Seen| if seen.count == count { seen.kind() } else { Kind::Json };
+        let kinds = members.into_iter().map(|(name, seen)| (name, in_all(seen)));
         Members { prefix: "image/object/", kinds: kinds.collect() }
     }
 
@@ -99,8 +106,7 @@ impl Members {
         self.kinds.iter().filter_map(|(name, kind)| {
             let value = members.get(name).filter(|value| !value.is_null())?;
             let values = match kind {
-                Kind::Int => Values::Int64(value.as_i64()?),
-                Kind::Float => Values::Float(value.as_f64()? as f32),
+                Kind::Number(dtype) => Cell::Json(value).values(*dtype)?,
                 Kind::Text => Values::text(value.as_str()?),
                 Kind::Json => Values::text(&value.to_string()),
             };
@@ -116,8 +122,10 @@ impl Members {
         self.kinds.iter().map(move |(name, kind)| {
             let each = objects.clone().map(|members| members.get(name).unwrap_or(&Value::Null));
             let values = match kind {
-                Kind::Int => Values::Int64s(each.filter_map(Value::as_i64).collect()),
-                Kind::Float => Values::Floats(each.filter_map(|value| Some(value.as_f64()? as f32)).collect()),
+                Kind::Number(dtype) => {
+                    let numbers = each.filter_map(Value::as_number).map(Number::of_json).collect();
+                    Values::Numbers(numbers).fit(*dtype).expect("the type holds all numbers")
+                }
                 Kind::Text => {
                     Values::BytesList(each.map(|value| value.as_str().unwrap_or_default().as_bytes().into()).collect())
                 }

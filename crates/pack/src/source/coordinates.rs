@@ -5,7 +5,7 @@
 
 mod map;
 
-use super::objects::{BBOX, KEYPOINTS};
+use super::objects::{AREA, BBOX, KEYPOINTS};
 use crate::options::BoxUnit;
 use crate::sample::{SampleSchema, Values};
 use crate::{Options, Reason};
@@ -17,7 +17,6 @@ const WIDTH: &str = "width";
 const HEIGHT: &str = "height";
 /// Columns in pixels of the image.
 const SEGMENTATION: &str = "image/object/segmentation";
-const AREA: &str = "image/object/area";
 
 /// An image before and after its conversion for storage.
 pub(crate) struct ImageSizes {

@@ -1,6 +1,7 @@
 //! Infers the types of a list's columns from their values.
 
-use crate::sample::Values;
+use super::objects;
+use crate::sample::{Conflict, Number, Numbers, Values};
 use serde_json::Value;
 use shardtool_format::manifest::DType;
 
@@ -20,38 +21,68 @@ pub(super) struct Inferred {
     pub(super) declared: bool,
     /// The line with the value that determined the type.
     pub(super) line: u64,
+    numbers: Numbers<u64>,
+}
+
+/// Why a value does not fit its column.
+pub(super) enum Misfit {
+    /// It has this type; `None` if no feature can hold it, or the column's type is declared.
+    Type(Option<DType>),
+    /// No type holds two numbers of the column.
+    Numbers(Conflict<u64>),
 }
 
 impl Inferred {
     pub(super) fn new(declared: Option<DType>) -> Self {
-        Inferred { dtype: declared, declared: declared.is_some(), line: 0 }
+        Inferred { dtype: declared, declared: declared.is_some(), line: 0, numbers: Numbers::default() }
     }
 
-    /// Updates the type with the value of a line. Integers and floats together are floats. In a column of text, CSV
-    /// numbers are text; but text in a column of numbers is an error, because one wrong cell would change the type of
-    /// the whole column.
+    /// Returns the type of the column of this name: the declared one, or the inferred one.
+    pub(super) fn column_type(&self, name: &str) -> Option<DType> {
+        self.dtype.map(|dtype| if self.declared { dtype } else { objects::dtype(name, dtype) })
+    }
+
+    /// Updates the type with the value of a line: the type of numbers holds all of them ([`Numbers::dtype`]). In a column of
+    /// text, CSV numbers are text, and a column with digits that a number would not keep, as in 007, is text. Other text in a
+    /// column of numbers is an error, because one wrong cell would change the type of the whole column.
     ///
     /// # Errors
-    /// The type of a value that does not fit; `None` if no feature can hold it, or the column's type is declared.
-    pub(super) fn observe(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Option<DType>> {
+    /// Why the value does not fit.
+    pub(super) fn observe(&mut self, cell: &Cell<'_>, line: u64) -> Result<(), Misfit> {
         if let Some(dtype) = self.dtype.filter(|_| self.declared) {
-            return cell.values(dtype).map(drop).ok_or(None);
+            return cell.values(dtype).map(drop).ok_or(Misfit::Type(None));
         }
-        for dtype in cell.kinds() {
-            let dtype = dtype.ok_or(None)?;
-            let joined = match (self.dtype, dtype, cell) {
-                (None, _, _) => dtype,
-                (Some(before), now, _) if before == now => now,
-                (Some(DType::Int64), DType::Float, _) | (Some(DType::Float), DType::Int64, _) => DType::Float,
-                (Some(DType::Bytes), _, Cell::Text(_)) => DType::Bytes,
-                _ => return Err(Some(dtype)),
+        for kind in cell.kinds() {
+            let dtype = match (kind, self.dtype, cell) {
+                (Kind::Other, ..) => return Err(Misfit::Type(None)),
+                (Kind::Text | Kind::Digits, None, _) | (Kind::Digits, Some(DType::Int64), _) => DType::Bytes,
+                (_, Some(DType::Bytes), Cell::Text(_)) | (Kind::Text, Some(DType::Bytes), _) => DType::Bytes,
+                (Kind::Text | Kind::Digits, ..) => return Err(Misfit::Type(Some(DType::Bytes))),
+                (Kind::Number(number), Some(DType::Bytes), _) => {
+                    let dtype = if number.int().is_some() { DType::Int64 } else { DType::Float };
+                    return Err(Misfit::Type(Some(dtype)));
+                }
+                (Kind::Number(number), ..) => {
+                    self.numbers.add(number, &line);
+                    self.numbers.dtype().map_err(Misfit::Numbers)?.expect("a number has a type")
+                }
             };
-            if self.dtype != Some(joined) {
-                (self.dtype, self.line) = (Some(joined), line);
+            if self.dtype != Some(dtype) {
+                (self.dtype, self.line) = (Some(dtype), line);
             }
         }
         Ok(())
     }
+}
+
+/// What a value is.
+enum Kind {
+    Number(Number),
+    Text,
+    /// Text of digits that is not what the number is written as.
+    Digits,
+    /// No feature holds it.
+    Other,
 }
 
 impl Cell<'_> {
@@ -59,11 +90,10 @@ impl Cell<'_> {
         matches!(self, Cell::Text("") | Cell::Json(Value::Null))
     }
 
-    /// Returns the natural type of each value; `None` for values that no feature can hold.
-    fn kinds(&self) -> Vec<Option<DType>> {
+    fn kinds(&self) -> Vec<Kind> {
         match self {
             Cell::Text("") | Cell::Json(Value::Null) => vec![],
-            Cell::Text(text) => vec![Some(text_kind(text))],
+            Cell::Text(text) => vec![text_kind(text)],
             Cell::Json(Value::Array(list)) => list.iter().map(json_kind).collect(),
             Cell::Json(value) => vec![json_kind(value)],
         }
@@ -71,26 +101,23 @@ impl Cell<'_> {
 
     /// Converts the values to a column's type; `None` if they do not fit.
     pub(super) fn values(&self, dtype: DType) -> Option<Values> {
-        if self.is_missing() {
-            return Some(Values::Missing);
-        }
-        Some(match (self, dtype) {
-            (Cell::Text(text), DType::Int64) => Values::Int64(text.parse().ok()?),
-            (Cell::Text(text), DType::Float) => Values::Float(text.parse().ok()?),
-            (Cell::Text(text), DType::Bytes) => Values::Bytes(text.as_bytes().into()),
-            (Cell::Json(Value::Array(list)), DType::Int64) => {
-                Values::Int64s(list.iter().map(json_int).collect::<Option<_>>()?)
-            }
-            (Cell::Json(Value::Array(list)), DType::Float) => {
-                Values::Floats(list.iter().map(json_float).collect::<Option<_>>()?)
-            }
+        match (self, dtype) {
+            _ if self.is_missing() => Some(Values::Missing),
+            (Cell::Text(text), _) => Values::text(text).fit(dtype),
             (Cell::Json(Value::Array(list)), DType::Bytes) => {
-                Values::BytesList(list.iter().map(json_bytes).collect::<Option<_>>()?)
+                Some(Values::BytesList(list.iter().map(json_bytes).collect::<Option<_>>()?))
             }
-            (Cell::Json(value), DType::Int64) => Values::Int64(json_int(value)?),
-            (Cell::Json(value), DType::Float) => Values::Float(json_float(value)?),
-            (Cell::Json(value), DType::Bytes) => Values::Bytes(json_bytes(value)?),
-        })
+            (Cell::Json(value), DType::Bytes) => Some(Values::Bytes(json_bytes(value)?)),
+            (Cell::Json(Value::Array(list)), _) => {
+                let values = list.iter().map(json_number).collect::<Option<Box<[_]>>>()?;
+                Values::Numbers(values).fit(dtype)
+            }
+            (Cell::Json(value), _) => match (Values::Numbers([json_number(value)?].into()).fit(dtype)?, dtype) {
+                (Values::Int64s(one), DType::Int64) => Some(Values::Int64(one[0])),
+                (Values::Floats(one), DType::Float) => Some(Values::Float(one[0])),
+                (values, _) => Some(values),
+            },
+        }
     }
 }
 
@@ -103,32 +130,32 @@ impl std::fmt::Display for Cell<'_> {
     }
 }
 
-/// Infers the type of a CSV value. `nan` and `inf` are text unless the column is declared as float.
-fn text_kind(text: &str) -> DType {
-    let number = text.parse::<f32>().is_ok() && !text.contains(|c: char| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
-    match (text.parse::<i64>(), number) {
-        (Ok(_), _) => DType::Int64,
-        (Err(_), true) => DType::Float,
-        (Err(_), false) => DType::Bytes,
+/// Infers what a CSV value is. `nan` and `inf` are text unless the column is declared as float.
+fn text_kind(text: &str) -> Kind {
+    let digits = text.trim_start_matches('-');
+    let leading = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+    let long = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    match Number::parse(text) {
+        Some(number) if !leading => Kind::Number(number),
+        None if long => Kind::Digits,
+        Some(_) => Kind::Digits,
+        None => Kind::Text,
     }
 }
 
-fn json_kind(value: &Value) -> Option<DType> {
+fn json_kind(value: &Value) -> Kind {
     match value {
-        Value::Bool(_) => Some(DType::Int64),
-        Value::Number(number) if number.is_i64() => Some(DType::Int64),
-        Value::Number(_) => Some(DType::Float),
-        Value::String(_) => Some(DType::Bytes),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        Value::String(_) => Kind::Text,
+        value => json_number(value).map_or(Kind::Other, Kind::Number),
     }
 }
 
-fn json_int(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_bool().map(i64::from))
-}
-
-fn json_float(value: &Value) -> Option<f32> {
-    value.as_f64().map(|v| v as f32)
+fn json_number(value: &Value) -> Option<Number> {
+    match value {
+        Value::Bool(value) => Some(Number::Int64((*value).into())),
+        Value::Number(number) => Some(Number::of_json(number)),
+        _ => None,
+    }
 }
 
 fn json_bytes(value: &Value) -> Option<Box<[u8]>> {

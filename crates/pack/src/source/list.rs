@@ -2,14 +2,15 @@
 //! entries. Only the entries are kept in memory.
 
 use super::clips;
-use super::infer::{Cell, Inferred};
+use super::infer::{Cell, Inferred, Misfit};
+use super::json_text;
 use super::listing::{Entry, Listing};
 use super::nested::Nesting;
 use super::objects;
 use crate::class_ids::ClassIds;
 use crate::error::{ListError, SourceError};
 use crate::input::{Objects, Times, open_list, place};
-use crate::sample::{FPS_SUFFIX, ListedFile, SampleSchema, Values};
+use crate::sample::{Conflict, FPS_SUFFIX, ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
@@ -66,7 +67,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         .columns
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL) && !nesting.is_replaced(name))
-        .filter_map(|(name, inferred)| Some((name.clone(), inferred.dtype?)))
+        .filter_map(|(name, inferred)| Some((name.clone(), inferred.column_type(name)?)))
         .collect();
     for (name, dtype) in arrays.iter().flat_map(|array| array.features().into_iter().skip(1)) {
         if scan.columns.contains_key(&name) {
@@ -203,17 +204,23 @@ impl Scan {
                     columns.insert(name.to_owned(), Inferred::new(text.or(known).or(rate)));
                 }
                 let inferred = columns.get_mut(name).expect("inserted above");
-                inferred.observe(&cell, row.line).map_err(|other| {
-                    Error::List(ListError::Types {
+                inferred.observe(&cell, row.line).map_err(|misfit| match misfit {
+                    Misfit::Type(found) => Error::List(ListError::Types {
                         path: file.to_owned(),
                         line: row.line,
                         column: name.to_owned(),
                         value: cell.to_string(),
-                        found: other,
+                        found,
                         expected: inferred.dtype,
                         first_line: inferred.line,
                         declared: inferred.declared,
-                    })
+                    }),
+                    Misfit::Numbers(Conflict { first, second }) => Error::List(ListError::Numbers {
+                        path: file.to_owned(),
+                        column: name.to_owned(),
+                        first: (first.0.to_string(), first.1),
+                        second: (second.0.to_string(), second.1),
+                    }),
                 })?;
                 if name == LABEL && inferred.dtype == Some(DType::Bytes) && !cell.is_missing() {
                     let text = row.text(name).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
@@ -227,7 +234,8 @@ impl Scan {
         if empty {
             return Ok(Scan { columns, labels, urls });
         }
-        let float_label = columns.get(LABEL).is_some_and(|label| label.dtype == Some(DType::Float));
+        let float = |label: &Inferred| matches!(label.dtype, Some(DType::Float | DType::Float64));
+        let float_label = columns.get(LABEL).is_some_and(float);
         if float_label {
             return Err(column(LABEL, "labels are class names or integers, not floats; declare `label:bytes`"));
         }
@@ -347,8 +355,11 @@ fn json_rows(file: &Path, nesting: &Nesting, mut visit: impl FnMut(Row<'_>) -> R
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let members: Map<String, Value> = serde_json::from_slice(&text)
-            .map_err(|e| Error::List(ListError::Json { path: file.to_owned(), line, source: Box::new(e) }))?;
+        let json = |source| Error::List(ListError::Json { path: file.to_owned(), line, source });
+        let members = match json_text::parse(&text).map_err(|error| json(error.into()))? {
+            Value::Object(members) => members,
+            _ => return Err(json("expected {, as a row is an object".into())),
+        };
         let objects = members.contains_key("objects");
         let members = nesting.flat(members).map_err(|reason| {
             Error::List(ListError::Objects { path: file.to_owned(), line, reason: Box::new(reason) })

@@ -57,10 +57,27 @@ impl Nesting {
     /// [`Reason::Objects`].
     pub(crate) fn flat(&self, members: Map<String, Value>) -> Result<Map<String, Value>, Reason> {
         let mut out = Map::new();
-        for (name, value) in members {
-            self.member(name, value, &mut out)?;
-        }
+        self.members(members, &mut out)?;
         Ok(out)
+    }
+
+    /// Adds the columns of members, of which no two may have the same name.
+    fn members(
+        &self,
+        members: impl IntoIterator<Item = (String, Value)>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), Reason> {
+        for (name, value) in members {
+            let mut columns = Map::new();
+            self.member(name, value, &mut columns)?;
+            for (name, value) in columns {
+                if out.contains_key(&name) {
+                    return Err(Reason::TwoValues { name });
+                }
+                out.insert(name, value);
+            }
+        }
+        Ok(())
     }
 
     /// Adds the columns of one member.
@@ -73,9 +90,8 @@ impl Nesting {
                 objects::flat(value, self.boxes, |name, list, out| self.list(name, list, out), out)?
             }
             Value::Object(members) => {
-                for (member, value) in members {
-                    self.member(format!("{name}/{member}"), value, out)?;
-                }
+                let named = members.into_iter().map(|(member, value)| (format!("{name}/{member}"), value));
+                self.members(named, out)?;
             }
             Value::Array(list) => self.list(name, list, out),
             value => drop(out.insert(name, value)),

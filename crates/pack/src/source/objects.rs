@@ -7,6 +7,7 @@ use crate::Reason;
 use crate::options::BoxFormat;
 use crate::sample::Values;
 use serde_json::{Map, Value};
+use shardtool_format::manifest::DType;
 use std::collections::BTreeMap;
 
 /// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
@@ -15,6 +16,8 @@ pub(crate) const BBOX: &str = "image/object/bbox";
 pub(crate) const CLASS: &str = "image/object/class/label";
 /// Keypoints: float, n × k × 3: x, y as fractions of the coded image, and visibility.
 pub(crate) const KEYPOINTS: &str = "image/object/keypoints";
+/// Areas: float or int64, n.
+pub(crate) const AREA: &str = "image/object/area";
 /// Columns that are in pixels until their record is made.
 pub(crate) const PIXELS: [&str; 2] = [BBOX, KEYPOINTS];
 /// Members that hold classes, in order of preference.
@@ -127,22 +130,33 @@ fn numbers(value: &Value, count: usize) -> Option<Vec<f64>> {
     (found.len() == count).then_some(found)
 }
 
+/// Returns the type of a column of numbers: boxes, keypoints and areas are float32 (format-spec.md), whatever holds them exactly.
+pub(super) fn dtype(column: &str, exact: DType) -> DType {
+    match exact {
+        DType::Float64 if [BBOX, KEYPOINTS, AREA].contains(&column) => DType::Float,
+        exact => exact,
+    }
+}
+
 /// Marks the columns that are in pixels.
 pub(crate) fn in_pixels(column: &str, values: Values) -> Values {
     match (PIXELS.contains(&column), values) {
         (true, Values::Floats(numbers)) => Values::Pixels(numbers),
-        (true, Values::Int64s(numbers)) => Values::Pixels(numbers.iter().map(|v| *v as f32).collect()),
-        (_, values) => values,
+        // Boxes and keypoints are float32 (format-spec.md).
+        (true, values) => match values.numbers() {
+            Some(numbers) => Values::Pixels(numbers.iter().map(|number| number.to_f64() as f32).collect()),
+            None => values,
+        },
+        (false, values) => values,
     }
 }
 
 /// Replaces TensorFlow Object Detection's four box columns by one.
 pub(crate) fn join_tensorflow(columns: &mut BTreeMap<String, Values>) {
+    // Boxes are float32 (format-spec.md).
     let list = |values: &Values| match values {
-        Values::Floats(list) => Some(list.to_vec()),
-        Values::Float(value) => Some(vec![*value]),
         Values::Missing => Some(vec![]),
-        _ => None,
+        values => values.numbers().map(|list| list.iter().map(|number| number.to_f64() as f32).collect::<Vec<_>>()),
     };
     let four: Option<Vec<_>> = TENSORFLOW.iter().map(|name| columns.get(*name).and_then(list)).collect();
     let Some(four) = four.filter(|four| four.iter().all(|list| list.len() == four[0].len())) else { return };

@@ -171,12 +171,11 @@ fn read(target: &SplitFiles, staging: &Directory) -> Result<Vec<Finished>, Error
 /// Returns the schema that a writer's plan file describes.
 fn schema(plan: &PlanFile) -> SampleSchema {
     let features: BTreeMap<String, String> = plan.member("features").unwrap_or_default();
-    let dtype = |text: &str| [DType::Int64, DType::Float, DType::Bytes].into_iter().find(|dtype| dtype.name() == text);
     SampleSchema {
         classes: plan.member("class_names").unwrap_or_default(),
         images: plan.member("with_images").unwrap_or(true),
         labelled: plan.member("labels").unwrap_or(false),
-        columns: features.into_iter().filter_map(|(name, text)| Some((name, dtype(&text)?))).collect(),
+        columns: features.into_iter().filter_map(|(name, text)| Some((name, DType::from_name(&text)?))).collect(),
     }
 }
 

@@ -47,6 +47,10 @@ pub enum Value {
     Int64(Vec<i64>),
     /// Floats.
     Float(Vec<f32>),
+    /// 64-bit floats.
+    Float64(Vec<f64>),
+    /// Unsigned integers.
+    Uint64(Vec<u64>),
     /// Byte strings.
     Bytes(Vec<Vec<u8>>),
     /// Floats of the features `image/object/bbox` and `image/object/keypoints`, as pixels of the given image: left,
@@ -62,6 +66,8 @@ impl Value {
             (Value::Int64(list), DType::Int64) => Values::Int64s(list.into()),
             (Value::Pixels(list), DType::Float) => Values::Pixels(list.into()),
             (Value::Float(list), DType::Float) => Values::Floats(list.into()),
+            (Value::Float64(list), DType::Float64) => Values::logical(list),
+            (Value::Uint64(list), DType::Uint64) => Values::logical(list),
             // As in lists: integers fit a column of floats.
             (Value::Int64(list), DType::Float) => Values::Floats(list.into_iter().map(|value| value as f32).collect()),
             (Value::Bytes(list), DType::Bytes) => {

@@ -118,7 +118,7 @@ class Dataset:
         """Class names, by class id; empty if classes have no names."""
 
     @property
-    def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
+    def features(self) -> dict[str, Literal["int64", "float", "bytes", "float64", "uint64"]]:
         """Type of each feature, by name."""
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
@@ -167,7 +167,7 @@ class Split:
         label."""
 
     @property
-    def features(self) -> dict[str, Literal["int64", "float", "bytes"]]:
+    def features(self) -> dict[str, Literal["int64", "float", "bytes", "float64", "uint64"]]:
         """Type of each feature, by name."""
 
     @property

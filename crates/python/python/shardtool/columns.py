@@ -19,6 +19,8 @@ class Buffers(NamedTuple):
     """i64 ``[rows + 1]`` for byte strings, else ``None``."""
     values: np.ndarray
     """Numbers ``[rows]``, 0 in null rows; or u8: the bytes of all rows."""
+    logical: str | None = None
+    """``float64`` or ``uint64`` if each byte string holds a number in eight bytes, little-endian."""
 
 
 def present(column: Buffers) -> np.ndarray:
@@ -33,11 +35,31 @@ def array(shards: list[Buffers]) -> Any:
 
     Numbers of one shard without nulls are a view into the mapped index.
     """
+    if shards[0].logical is not None:
+        shards = [numbers(column) for column in shards]
     if shards[0].offsets is not None:
         return byte_strings(shards)
     if any(column.validity is not None for column in shards):
         return masked(shards)
     return shards[0].values if len(shards) == 1 else np.concatenate([column.values for column in shards])
+
+
+def numbers(column: Buffers) -> Buffers:
+    """Returns a column of a logical type as one of numbers: without nulls a view into the mapped index.
+
+    Raises ``ValueError`` if a byte string does not hold eight bytes.
+    """
+    assert column.offsets is not None and column.logical is not None
+    there = present(column)
+    if (np.diff(column.offsets)[there] != 8).any():
+        raise ValueError(f"a value of the column is no {column.logical}: it does not have eight bytes")
+    dtype = np.dtype(column.logical).newbyteorder("<")
+    stored = np.frombuffer(column.values.tobytes(), dtype) if column.values.ctypes.data % 8 else column.values.view(dtype)
+    if column.validity is None:
+        return Buffers(column.rows, None, None, stored)
+    values = np.zeros(column.rows, dtype)
+    values[there] = stored
+    return Buffers(column.rows, column.validity, None, values)
 
 
 def masked(shards: list[Buffers]) -> Any:
@@ -66,6 +88,8 @@ def arrow(shards: list[Buffers]) -> Any:
 
     chunks = []
     for column in shards:
+        if column.logical is not None:
+            column = numbers(column)
         binary = column.offsets is not None
         buffers = [column.validity, column.offsets, column.values] if binary else [column.validity, column.values]
         kind = pa.large_binary() if binary else pa.from_numpy_dtype(column.values.dtype)

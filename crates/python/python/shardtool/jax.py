@@ -125,6 +125,7 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     def _put(self, value: np.ndarray, device: Any) -> jax.Array:
         """Puts an array on a device. On a CPU device it would share the loader's memory until JAX releases it, so it is
         copied there if a memory budget was given."""
+        _check_exact(value)
         array: jax.Array = jax.device_put(value, device)
         if self._arguments["memory_budget"] is not None and next(iter(array.devices())).platform == "cpu":
             array = jax.device_put(value.copy(), device)
@@ -143,6 +144,20 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
             else:
                 whole[name] = parts
         return whole
+
+
+def _check_exact(value: np.ndarray) -> None:
+    """Refuses numbers of 64 bits that JAX would change: unless told otherwise, it makes 32 bits of them without a word."""
+    narrow = {"float64": np.float32, "uint64": np.uint32, "int64": np.int32}.get(value.dtype.name)
+    if narrow is None or jax.config.jax_enable_x64:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        kept = value.astype(narrow)
+    if not np.array_equal(kept, value, equal_nan=value.dtype.kind == "f"):
+        raise OptionError(
+            f"a column of {value.dtype} has values that {kept.dtype} does not hold, and JAX would convert them: call "
+            'jax.config.update("jax_enable_x64", True), or leave the column out of `columns`'
+        )
 
 
 def _sharding(devices: Sequence[jax.Device]) -> NamedSharding:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .errors import OptionError
 
-__all__ = ["BBOX", "CLASS", "KEYPOINTS", "Boxes", "Pixels", "flatten_objects", "is_objects"]
+__all__ = ["AREA", "BBOX", "CLASS", "KEYPOINTS", "Boxes", "Pixels", "flatten_objects", "is_objects"]
 
 #: `[n, 4]` float: left, top, right, bottom, as fractions of the image's width and height.
 BBOX = "image/object/bbox"
@@ -21,6 +21,8 @@ CLASS = "image/object/class/label"
 _CLASS_TEXT = "image/object/class/text"
 #: `[n, k, 3]` float: x and y as fractions, and visibility.
 KEYPOINTS = "image/object/keypoints"
+#: `[n]` float or int64: the area of each object.
+AREA = "image/object/area"
 #: Members that hold classes; the first one that exists is used.
 _CLASS_MEMBERS = ("category", "category_id", "label", "labels", "class")
 

@@ -89,7 +89,7 @@ def pack(
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
     jpeg: Literal["keep", "optimize"] = "keep",
-    columns: Mapping[str, Literal["int64", "float", "bytes", "file", "frames"] | Array] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
     box_unit: Literal["pixel", "fraction"] | None = None,

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from .arrays import Array, stored_array
 from .errors import OptionError
-from .objects import BBOX, Boxes, Pixels, flatten_objects, is_objects
+from .objects import AREA, BBOX, KEYPOINTS, Boxes, Pixels, flatten_objects, is_objects
 
 __all__ = ["Kind", "convert_features", "infer_features", "to_image"]
 
 #: Features whose shape is known from the number of their values.
 _FIXED = (BBOX,)
+#: Features that are float32 (format-spec.md), whatever holds their numbers exactly.
+_FLOAT32 = (AREA, BBOX, KEYPOINTS)
 #: The member of a sample that describes the objects in its image.
 _OBJECTS = "objects"
 
-Kind: TypeAlias = Literal["int64", "float", "bytes"]
+Kind: TypeAlias = Literal["int64", "float", "bytes", "float64", "uint64"]
 #: A feature's name, type, and values: numbers as little-endian bytes, or a list of byte strings. Coordinates in pixels have
 #: the type `pixels`, and are stored as floats. An array is its type, shape and elements.
 Converted: TypeAlias = "tuple[str, Kind | Literal['pixels', 'array'], bytes | list[bytes] | tuple[str, list[int], bytes]]"
@@ -31,7 +33,8 @@ def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxe
     for name, value in _members(sample, skip, boxes, None):
         for part, kind, _ in _flat(name, value, None):
             # Without declared types there are no arrays.
-            features[part] = "float" if kind in ("pixels", "array") else kind  # type: ignore[assignment]
+            is_float32 = kind in ("pixels", "array") or (kind == "float64" and part in _FLOAT32)
+            features[part] = "float" if is_float32 else kind  # type: ignore[assignment]
     return features
 
 
@@ -49,9 +52,13 @@ def _members(
 
 
 def convert_features(
-    sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxes, features: Mapping[str, Kind | Array]
+    sample: Mapping[str, Any],
+    skip: tuple[str, ...],
+    boxes: Boxes,
+    features: Mapping[str, Kind | Array],
+    inferred: Set[str] = frozenset(),
 ) -> list[Converted]:
-    """Converts a sample's values to the types of `features`."""
+    """Converts a sample's values to the types of `features`. Those of the names in `inferred` were inferred, and are not rounded."""
     converted = []
     for name, value in _members(sample, skip, boxes, features):
         if name not in features:
@@ -65,6 +72,8 @@ def convert_features(
             error.add_note(f"while converting the feature {name!r}")
             raise
         for part, kind, values in parts:
+            if part in inferred and part not in _FLOAT32 and kind in ("float", "float64"):
+                _check_exact(part, kind, value)
             if part not in features:
                 raise OptionError(
                     f"feature `{name}` has a list of lists or an array of several dimensions; "
@@ -72,6 +81,22 @@ def convert_features(
                 )
             converted.append((part, kind, values))
     return converted
+
+
+def _check_exact(name: str, kind: Kind, value: Any) -> None:
+    """Refuses numbers that the type of the first sample's value would round."""
+    given: Any = np.asarray(_ravel(value, 16) if isinstance(value, (list, tuple)) else value)
+    if given.dtype.kind == "f" and (kind == "float64" or given.dtype.itemsize < 8 or fits_float32(given)):
+        return
+    if given.dtype.kind in "bui":
+        rounded = given.astype(_STORED[kind])
+        if (rounded == given).all() and all(int(a) == int(b) for a, b in zip(rounded.flat, given.flat, strict=True)):
+            return
+    declared = f'features={{"{name}": "float64"}}'
+    raise OptionError(
+        f"feature `{name}`: {kind}, the type of the first sample's value, would round {value!r:.80}; give its type: "
+        f'{declared}, or "{kind}" to round'
+    )
 
 
 def _flat(name: str, value: Any, features: Mapping[str, Kind | Array] | None) -> list[Converted]:
@@ -120,6 +145,9 @@ def _shape(value: Any) -> tuple[int, ...] | None:
 
 
 def _ravel(value: Any, depth: int) -> list[Any]:
+    """Returns the leaves of nested lists."""
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return [value]
     return list(value) if depth <= 1 else [leaf for item in value for leaf in _ravel(item, depth - 1)]
 
 
@@ -136,20 +164,64 @@ def _leaves(values: Any, kind: Kind | None, name: str) -> tuple[Kind, bytes | li
         return "bytes", [value.encode() if isinstance(value, str) else bytes(value) for value in values]
     if any(texts):
         raise OptionError(f"feature `{name}`: expected {'numbers' if kind is None else kind}, found {values!r:.80}")
-    array = np.asarray(values)
+    array = _to_array(values, name)
     if array.size == 0:
-        is_integer = isinstance(values, np.ndarray) and array.dtype.kind in "iu"
-        return kind or ("int64" if is_integer else "float"), b""
-    whole = array.dtype.kind in "bui"
+        return kind or (_kind_of(array) if isinstance(values, np.ndarray) else "float"), b""
+    if kind is None:
+        typed = isinstance(values, np.ndarray) or any(isinstance(value, np.generic) for value in values)
+        kind = _kind_of(array) if typed or array.dtype.kind != "f" or not fits_float32(array) else "float"
+    return kind, _stored(array, kind, name, values)
+
+
+#: numpy's type of each kind of numbers, as stored.
+_STORED = {"int64": "<i8", "uint64": "<u8", "float": "<f4", "float64": "<f8"}
+
+
+def _to_array(values: Any, name: str) -> np.ndarray:
+    """Returns numbers as an array of a type that holds all of them exactly."""
+    array = np.asarray(values)
+    if not isinstance(values, np.ndarray) and array.dtype.kind in "fO" and array.size:
+        # numpy makes floats of integers of which no type holds all.
+        whole = [value for value in values if isinstance(value, (int, np.integer))]
+        if len(whole) == len(values) or any(abs(int(value)) > 2**53 for value in whole):
+            raise OptionError(f"feature `{name}`: no type holds all of {values!r:.80}: write them as text")
     if array.dtype.kind not in "buif":
         raise OptionError(f"feature `{name}`: expected numbers, text or bytes, found {values!r:.80}")
-    if kind == "int64" and not whole:
-        raise OptionError(f"feature `{name}` is of type int64: expected integers, found {values!r:.80}")
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and (array > np.iinfo(np.int64).max).any():
-        raise OptionError(f"feature `{name}`: {array.max()} does not fit into int64")
-    if kind == "int64" or (kind is None and whole):
-        return "int64", array.astype("<i8").tobytes()
-    return "float", array.astype("<f4").tobytes()
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        raise OptionError(f"feature `{name}` has numbers of type {array.dtype}: convert them to float64")
+    return array
+
+
+def _kind_of(array: np.ndarray) -> Kind:
+    """Returns the kind of an array's type."""
+    if array.dtype.kind == "f":
+        return "float64" if array.dtype.itemsize == 8 else "float"
+    return "uint64" if array.dtype == np.uint64 else "int64"
+
+
+def fits_float32(array: np.ndarray) -> bool:
+    """Returns whether float32 holds all numbers: exactly, or so that they read back as the same text of six digits."""
+    exact = array.astype(np.float64).ravel()
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = exact.astype(np.float32)
+    other = ~((narrow == exact) | np.isnan(exact))
+    normal = np.isfinite(narrow[other]) & (np.abs(narrow[other]) >= np.finfo(np.float32).tiny)
+    return bool(normal.all()) and all(float(f"{value:.5e}") == value for value in exact[other].tolist())
+
+
+def _stored(array: np.ndarray, kind: Kind, name: str, values: Any) -> bytes:
+    """Converts numbers to a kind; only to float and float64 are they rounded."""
+    whole = array.dtype.kind in "bui"
+    if kind in ("int64", "uint64"):
+        if not whole:
+            raise OptionError(f"feature `{name}` is of type {kind}: expected integers, found {values!r:.80}")
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        bounds = np.iinfo(_STORED[kind])
+        if low < bounds.min or high > bounds.max:
+            outside = low if low < bounds.min else high
+            raise OptionError(f"feature `{name}`: {outside} does not fit into {kind}, its type; give `features` another one")
+    with np.errstate(over="ignore", under="ignore"):
+        return array.astype(_STORED[kind]).tobytes()
 
 
 def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:

@@ -42,8 +42,10 @@ class Writer:
     split
         Name of the split.
     features
-        Types of the samples' own features: `"int64"`, `"float"` or `"bytes"`, or `Array(...)` for numpy arrays that are
-        stored in chunks (volumes, audio). Default: those of the first sample, without `Array`. A
+        Types of the samples' own features: `"int64"`, `"float"`, `"bytes"`, `"float64"` or `"uint64"`, or `Array(...)` for
+        numpy arrays that are stored in chunks (volumes, audio). Default: those of the first sample, without `Array`: the type
+        of an array, and of Python's floats `"float"` (float32) if that holds them, exactly or with at most six digits, else
+        `"float64"`. Values that the type would round are refused, unless it is given: `"float"` then rounds. A
         feature may have any number of values in a sample. For a rectangular array of two or more dimensions, `"NAME"`
         holds the values and `"NAME/shape"` (int64) the shape; for a list of lists of different lengths, `"NAME/lengths"`
         (int64) holds the lengths.
@@ -124,6 +126,7 @@ class Writer:
             options["float_range"] = pair("float_range", float_range)
         self._options = {**options, "classes": list(classes)}
         self._features: dict[str, Kind | Array] | None = None if features is None else dict(features)
+        self._inferred: frozenset[str] = frozenset()
         self._native: _shardtool.Writer | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -161,7 +164,7 @@ class Writer:
         try:
             native = self._native or self._open(sample)
             assert self._features is not None
-            values = convert_features(sample, _OWN, self._options["boxes"], self._features)
+            values = convert_features(sample, _OWN, self._options["boxes"], self._features, self._inferred)
             return native.write(key, to_image(image), _to_label(sample.get("label")), values)
         except Exception as error:
             # The messages of shardtool's errors name the key.
@@ -210,6 +213,7 @@ class Writer:
                     raise UsageError("the writer is closed")
                 if self._features is None:
                     self._features = {**infer_features(sample, _OWN, self._options["boxes"])}
+                    self._inferred = frozenset(self._features)
                 for name, member in (("labels", "label"), ("images", "image")):
                     if self._options[name] is None:
                         self._options[name] = sample.get(member) is not None

@@ -7,7 +7,7 @@ use shardtool_format::Damage;
 use shardtool_format::array::{ArrayFeatures, ArrayLayout, array_name};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::index::{Element, ValueRange};
-use shardtool_format::manifest::Manifest;
+use shardtool_format::manifest::{DType, FeatureType, Manifest};
 use shardtool_format::names;
 use shardtool_read::{Dataset, Error, Record, Result, Shard, Split};
 use std::collections::BTreeSet;
@@ -56,6 +56,10 @@ fn record(split: &Split, id: u64, record: &Record) -> Result<Value> {
     if let Some(example) = example {
         let features = example.features().iter().filter_map(|(name, f)| Some((name.to_string(), feature(*f)?)));
         line["features"] = Value::Object(features.collect::<Map<_, _>>());
+        let numbers: Map<_, _> = manifest.features.iter().filter_map(|listed| numbers(&example, listed)).collect();
+        if !numbers.is_empty() {
+            line["numbers"] = Value::Object(numbers);
+        }
         if let Some(pixels) = pixels(manifest, &example) {
             line["pixels"] = pixels;
         }
@@ -64,6 +68,18 @@ fn record(split: &Split, id: u64, record: &Record) -> Result<Value> {
         }
     }
     Ok(line)
+}
+
+/// Returns the numbers of a feature of a logical type.
+fn numbers(example: &Example<'_>, listed: &FeatureType) -> Option<(String, Value)> {
+    let Some(Feature::Bytes(list)) = example.get(&listed.name).filter(|_| listed.dtype.is_logical()) else {
+        return None;
+    };
+    let values: Option<Vec<String>> = match listed.dtype {
+        DType::Uint64 => list.numbers::<u64>().map(|all| all.iter().map(u64::to_string).collect()),
+        _ => list.numbers::<f64>().map(|all| all.iter().map(|x| format!("{:016x}", x.to_bits())).collect()),
+    };
+    Some((listed.name.clone(), json!({"type": listed.dtype.name(), "values": values})))
 }
 
 /// Returns the class id of a record.

@@ -13,6 +13,8 @@ pub(crate) struct Members<'a> {
     /// The lines of the shards of each split.
     pub(crate) splits: Vec<(&'a str, Vec<String>)>,
     pub(crate) private: &'a [(&'a str, &'a str)],
+    /// Names and logical types of the features that have one.
+    pub(crate) logical: &'a [(&'a str, &'a str)],
 }
 
 /// Returns a string in JSON, escaped as a writer escapes it.
@@ -48,7 +50,11 @@ pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
     let features: Vec<String> = members
         .features
         .iter()
-        .map(|(name, kind)| format!("{{\"name\": {}, \"type\": {}}}", string(name), string(kind)))
+        .map(|(name, kind)| {
+            let logical = members.logical.iter().find(|(feature, _)| feature == name);
+            let logical = logical.map_or(String::new(), |(_, logical)| format!(", \"logical\": {}", string(logical)));
+            format!("{{\"name\": {}, \"type\": {}{logical}}}", string(name), string(kind))
+        })
         .collect();
     let classes: Vec<String> = members.classes.iter().map(|class| string(class)).collect();
     let splits: Vec<String> = members
@@ -56,7 +62,10 @@ pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
         .iter()
         .map(|(name, shards)| format!("{{\"name\": {}, \"shards\": {}}}", string(name), array("    ", shards)))
         .collect();
-    let mut lines = vec!["\"format\": \"shardtool\"".to_owned(), "\"version\": \"1.0\"".to_owned()];
+    let mut lines = vec![
+        "\"format\": \"shardtool\"".to_owned(),
+        format!("\"version\": \"1.{}\"", u8::from(!members.logical.is_empty())),
+    ];
     if !members.requires.is_empty() {
         let names: Vec<String> = members.requires.iter().map(|name| string(name)).collect();
         lines.push(format!("\"requires\": [{}]", names.join(", ")));

@@ -92,6 +92,35 @@ pub(super) fn numbers() -> Dataset {
     dataset(vec![samples.collect()])
 }
 
+/// Numbers of logical types, at the ends of their types: one, several, none, and byte strings that hold no number.
+pub(super) fn logical() -> Dataset {
+    let floats: [f64; 6] = [0.1, -0.0, f64::MAX, f64::MIN_POSITIVE / 4.0, f64::NEG_INFINITY, 1_700_000_000.123];
+    let ints: [u64; 6] = [0, 1, u64::MAX, 1 << 63, (1 << 53) + 1, i64::MAX as u64];
+    let mut samples: Vec<_> = floats
+        .iter()
+        .zip(ints)
+        .enumerate()
+        .map(|(row, (float, int))| {
+            let (float, other) = (float.to_le_bytes(), f64::NAN.to_le_bytes());
+            let mut features = vec![
+                ("time", bytes([float])),
+                ("times", bytes([float, other])),
+                ("hash", bytes([int.to_le_bytes()])),
+                ("hashes", bytes([int.to_le_bytes(), u64::MAX.to_le_bytes(), [0; 8]])),
+            ];
+            if row == 3 {
+                features.truncate(1);
+            }
+            with(&row.to_string(), row as i64, features)
+        })
+        .collect();
+    // A signalling NaN, and byte strings of other lengths.
+    samples.push(with("nan", 6, vec![("time", bytes([0x7ff0_0000_0000_0001u64.to_le_bytes()]))]));
+    samples.push(with("long", 7, vec![("time", text("123456789")), ("hashes", text(""))]));
+    let logical = vec![("hash", "uint64"), ("hashes", "uint64"), ("time", "float64"), ("times", "float64")];
+    Dataset { logical, ..dataset(vec![samples]) }
+}
+
 /// Keys: from each of the three sources, repeated in a shard and across shards and splits, empty, and not UTF-8.
 pub(super) fn keys() -> Dataset {
     let sample = |features: Vec<(&str, List)>| Sample::new(features);

@@ -28,6 +28,7 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("kinds", columns::kinds()),
         ("many-columns", columns::many()),
         ("numbers", columns::numbers()),
+        ("logical", columns::logical()),
         ("keys", columns::keys()),
         ("classes", columns::classes()),
         ("unnamed-classes", columns::unnamed_classes()),

@@ -28,16 +28,41 @@ enum LeafValues {
     Bytes(Vec<ByteArray>),
     Int64(Vec<i64>),
     Float(Vec<f32>),
+    Float64(Vec<f64>),
+}
+
+impl LeafValues {
+    /// Returns no values of a type. Unsigned integers are the signed ones of the same bits, as Parquet stores them.
+    fn new(dtype: DType) -> Self {
+        match dtype {
+            DType::Bytes => LeafValues::Bytes(vec![]),
+            DType::Int64 | DType::Uint64 => LeafValues::Int64(vec![]),
+            DType::Float => LeafValues::Float(vec![]),
+            DType::Float64 => LeafValues::Float64(vec![]),
+        }
+    }
+
+    /// Returns the values of a field; none if they are of another type.
+    fn of(feature: Feature<'_>, dtype: DType) -> Self {
+        match (feature, dtype) {
+            (Feature::Int64(list), DType::Int64) => LeafValues::Int64(list.iter().collect()),
+            (Feature::Float(list), DType::Float) => LeafValues::Float(list.iter().collect()),
+            (Feature::Bytes(list), DType::Bytes) => {
+                LeafValues::Bytes(list.iter().map(|bytes| ByteArray::from(bytes.to_vec())).collect())
+            }
+            (Feature::Bytes(list), DType::Float64) => LeafValues::Float64(list.numbers().unwrap_or_default()),
+            (Feature::Bytes(list), DType::Uint64) => {
+                LeafValues::Int64(list.numbers().unwrap_or_default().into_iter().map(u64::cast_signed).collect())
+            }
+            _ => LeafValues::new(dtype),
+        }
+    }
 }
 
 impl Rows {
     pub(super) fn new(schema: &Schema) -> Self {
         let leaf = |dtype, list: bool| Leaf {
-            values: match dtype {
-                DType::Bytes => LeafValues::Bytes(vec![]),
-                DType::Int64 => LeafValues::Int64(vec![]),
-                DType::Float => LeafValues::Float(vec![]),
-            },
+            values: LeafValues::new(dtype),
             definitions: vec![],
             repetitions: list.then(Vec::new),
         };
@@ -62,16 +87,7 @@ impl Rows {
             // The fields are in byte order of their names.
             let field = |name: &str| sample.fields.binary_search_by(|(field, _)| (**field).cmp(name)).ok();
             let field = name.strip_suffix('_').and_then(field).or_else(|| field(name));
-            next().many(match (field.map(|at| &sample.fields[at].1), shape.dtype) {
-                (Some(Feature::Int64(list)), DType::Int64) => LeafValues::Int64(list.iter().collect()),
-                (Some(Feature::Float(list)), DType::Float) => LeafValues::Float(list.iter().collect()),
-                (Some(Feature::Bytes(list)), DType::Bytes) => {
-                    LeafValues::Bytes(list.iter().map(|bytes| ByteArray::from(bytes.to_vec())).collect())
-                }
-                (_, DType::Int64) => LeafValues::Int64(vec![]),
-                (_, DType::Float) => LeafValues::Float(vec![]),
-                (_, DType::Bytes) => LeafValues::Bytes(vec![]),
-            });
+            next().many(LeafValues::of(field.map_or(Feature::Empty, |at| sample.fields[at].1), shape.dtype));
         }
     }
 
@@ -127,6 +143,10 @@ impl Leaf {
                 column.write_batch(values, definitions, repetitions)?;
                 values.clear();
             }
+            (ColumnWriter::DoubleColumnWriter(column), LeafValues::Float64(values)) => {
+                column.write_batch(values, definitions, repetitions)?;
+                values.clear();
+            }
             _ => return Err(ParquetError::General("a column of another type than its values".to_owned())),
         }
         self.definitions.clear();
@@ -141,6 +161,7 @@ impl LeafValues {
             LeafValues::Bytes(values) => values.len(),
             LeafValues::Int64(values) => values.len(),
             LeafValues::Float(values) => values.len(),
+            LeafValues::Float64(values) => values.len(),
         }
     }
 
@@ -149,6 +170,7 @@ impl LeafValues {
             (LeafValues::Bytes(all), LeafValues::Bytes(more)) => all.extend(more),
             (LeafValues::Int64(all), LeafValues::Int64(more)) => all.extend(more),
             (LeafValues::Float(all), LeafValues::Float(more)) => all.extend(more),
+            (LeafValues::Float64(all), LeafValues::Float64(more)) => all.extend(more),
             _ => {}
         }
     }

@@ -96,7 +96,10 @@ fn shapes(split: &Split, shard: usize) -> Result<Vec<Shape>, Error> {
                 Feature::Empty => continue,
                 Feature::Int64(_) => (DType::Int64, false),
                 Feature::Float(_) => (DType::Float, false),
-                Feature::Bytes(list) => (DType::Bytes, list.iter().all(|bytes| std::str::from_utf8(bytes).is_ok())),
+                Feature::Bytes(list) => match split.manifest().dtype(&name) {
+                    Some(logical) if logical.is_logical() => (logical, false),
+                    _ => (DType::Bytes, list.iter().all(|bytes| std::str::from_utf8(bytes).is_ok())),
+                },
             };
             let list = feature.count() > 1;
             match shapes.get_mut(&*name) {
@@ -135,6 +138,12 @@ fn message(labelled: bool, columns: &[Shape]) -> Result<TypePtr, ParquetError> {
             (DType::Bytes, false) => optional(name, Physical::BYTE_ARRAY).build().map(Arc::new),
             (DType::Int64, _) => optional(name, Physical::INT64).build().map(Arc::new),
             (DType::Float, _) => optional(name, Physical::FLOAT).build().map(Arc::new),
+            (DType::Float64, _) => optional(name, Physical::DOUBLE).build().map(Arc::new),
+            (DType::Uint64, _) => {
+                let unsigned = LogicalType::integer(64, false);
+                let unsigned = optional(name, Physical::INT64).with_logical_type(Some(unsigned));
+                unsigned.with_converted_type(ConvertedType::UINT_64).build().map(Arc::new)
+            }
         };
         all.push(match list {
             false => element(name)?,
@@ -160,6 +169,8 @@ fn huggingface(labelled: bool, classes: &[String], columns: &[Shape]) -> String 
         let element = value(match (dtype, text) {
             (DType::Int64, _) => "int64",
             (DType::Float, _) => "float32",
+            (DType::Float64, _) => "float64",
+            (DType::Uint64, _) => "uint64",
             (DType::Bytes, true) => "string",
             (DType::Bytes, false) => "binary",
         });

@@ -1,7 +1,7 @@
 //! Values of JSON objects as columns.
 
 use crate::Reason;
-use crate::sample::Values;
+use crate::sample::{Number, Values};
 use crate::source::nested::Nesting;
 use crate::source::objects;
 use serde_json::{Map, Value};
@@ -26,29 +26,37 @@ pub(super) fn values(value: &Value) -> Values {
     match value {
         Value::Null => Values::Missing,
         Value::Array(list) if list.is_empty() => Values::Missing,
-        Value::Bool(_) | Value::Number(_) => number(value),
+        Value::Bool(_) | Value::Number(_) => match number(value) {
+            Some(Number::Int64(int)) => Values::Int64(int),
+            other => Values::Numbers(other.into_iter().collect()),
+        },
         Value::String(text) => Values::text(text),
         Value::Array(list) => array(list).unwrap_or_else(|| Values::text(&value.to_string())),
         Value::Object(_) => Values::text(&value.to_string()),
     }
 }
 
-fn number(value: &Value) -> Values {
-    match int(value) {
-        Some(int) => Values::Int64(int),
-        None => Values::Float(value.as_f64().unwrap_or(f64::NAN) as f32),
+fn number(value: &Value) -> Option<Number> {
+    match value {
+        Value::Bool(value) => Some(Number::Int64((*value).into())),
+        Value::Number(number) => Some(Number::of_json(number)),
+        _ => None,
     }
-}
-
-fn int(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_bool().map(i64::from))
 }
 
 fn array(list: &[Value]) -> Option<Values> {
     let bytes = |value: &Value| value.as_str().map(|text| Box::from(text.as_bytes()));
-    let float = |value: &Value| value.as_f64().map(|v| v as f32);
-    let ints = list.iter().map(int).collect::<Option<_>>().map(Values::Int64s);
-    let floats = || list.iter().map(float).collect::<Option<_>>().map(Values::Floats);
     let texts = || list.iter().map(bytes).collect::<Option<_>>().map(Values::BytesList);
-    ints.or_else(floats).or_else(texts)
+    let numbers = list.iter().map(number).collect::<Option<Box<[_]>>>();
+    let int = |number: &Number| match number {
+        Number::Int64(int) => Some(*int),
+        _ => None,
+    };
+    match numbers {
+        Some(numbers) => {
+            let ints = numbers.iter().map(int).collect::<Option<_>>().map(Values::Int64s);
+            Some(ints.unwrap_or(Values::Numbers(numbers)))
+        }
+        None => texts(),
+    }
 }

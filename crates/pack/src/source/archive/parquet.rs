@@ -21,6 +21,7 @@ use parquet::record::{Field, List, Row};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use serde_json::Value as JsonValue;
 use shardtool_decode::catch_library_panic;
+use shardtool_format::manifest::DType;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -234,8 +235,14 @@ fn push(
 ) -> Result<(), Reason> {
     match field {
         field if is_nested(&field) || matches!((&*name, &field), ("objects", Field::Group(_))) => {
+            let double = holds_double(&field);
             let columns = json::columns([(name, to_json(&field))].into_iter().collect(), nesting)?;
-            fields.extend(columns.into_iter().map(|(name, values)| (Cow::Owned(name), values)));
+            // The file declares the type.
+            let typed = |values| match values {
+                Values::Numbers(_) if double => values.fit(DType::Float64).expect("numbers are float64"),
+                values => values,
+            };
+            fields.extend(columns.into_iter().map(|(name, values)| (Cow::Owned(name), typed(values))));
         }
         Field::Group(row) => {
             let image = row.len() == 2 && row.get_column_iter().all(|(member, _)| MEMBERS.contains(&member.as_str()));
@@ -260,6 +267,16 @@ fn is_nested(field: &Field) -> bool {
     matches!(field, Field::ListInternal(list) if list.elements().iter().any(inner))
 }
 
+/// Returns whether a nested value holds a float64.
+fn holds_double(field: &Field) -> bool {
+    match field {
+        Field::Double(_) => true,
+        Field::ListInternal(list) => list.elements().iter().any(holds_double),
+        Field::Group(row) => row.get_column_iter().any(|(_, field)| holds_double(field)),
+        _ => false,
+    }
+}
+
 /// Converts a nested value to JSON.
 fn to_json(field: &Field) -> JsonValue {
     match field {
@@ -269,6 +286,11 @@ fn to_json(field: &Field) -> JsonValue {
         field => match values(field) {
             Values::Int64(value) => value.into(),
             Values::Float(value) => value.into(),
+            Values::Logical(..) => match field {
+                Field::Double(value) => (*value).into(),
+                Field::ULong(value) => (*value).into(),
+                _ => JsonValue::Null,
+            },
             Values::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
             _ => field.to_string().into(),
         },
@@ -284,7 +306,8 @@ fn values(field: &Field) -> Values {
         Field::Null => Values::Missing,
         Field::Float16(value) => Values::Float(f32::from(*value)),
         Field::Float(value) => Values::Float(*value),
-        Field::Double(value) => Values::Float(*value as f32),
+        Field::Double(value) => Values::logical([*value]),
+        Field::ULong(value) => Values::logical([*value]),
         Field::Str(text) => Values::text(text),
         Field::Bytes(bytes) => Values::Bytes(bytes.data().into()),
         Field::ListInternal(list) if list.len() == 0 => Values::Missing,
@@ -306,7 +329,6 @@ fn int(field: &Field) -> Option<i64> {
         Field::UByte(value) => i64::from(*value),
         Field::UShort(value) => i64::from(*value),
         Field::UInt(value) => i64::from(*value),
-        Field::ULong(value) => i64::try_from(*value).ok()?,
         _ => return None,
     })
 }
@@ -321,9 +343,16 @@ fn elements(list: &List) -> Option<Values> {
         Values::Bytes(value) if matches!(field, Field::Str(_) | Field::Bytes(_)) => Some(value),
         _ => None,
     };
+    let double = |field: &Field| if let Field::Double(value) = field { Some(*value) } else { None };
+    let unsigned = |field: &Field| if let Field::ULong(value) = field { Some(*value) } else { None };
+    let doubles = || all.iter().map(double).collect::<Option<Vec<_>>>().map(Values::logical);
+    let unsigneds = || all.iter().map(unsigned).collect::<Option<Vec<_>>>().map(Values::logical);
     let ints = all.iter().map(int).collect::<Option<_>>().map(Values::Int64s);
     let floats = || all.iter().map(float).collect::<Option<_>>().map(Values::Floats);
-    ints.or_else(floats).or_else(|| all.iter().map(bytes).collect::<Option<_>>().map(Values::BytesList))
+    ints.or_else(floats)
+        .or_else(doubles)
+        .or_else(unsigneds)
+        .or_else(|| all.iter().map(bytes).collect::<Option<_>>().map(Values::BytesList))
 }
 
 /// Returns the label's class names from Hugging Face's metadata, if present.

@@ -163,21 +163,30 @@ impl Roles {
     }
 
     /// Returns a field that has the name of a label and a floating-point number, if no other field is the label.
-    pub(super) fn float_label<'s>(&self, sample: &'s Sample<'_>) -> Option<(&'s str, f32)> {
+    pub(super) fn float_label<'s>(&self, sample: &'s Sample<'_>) -> Option<(&'s str, f64)> {
         let labels = || sample.fields.iter().filter(|(name, _)| self.label.iter().any(|l| l == name));
         if labels().any(|(_, values)| label(values).is_some()) {
             return None;
         }
-        labels().find_map(|(name, values)| match values {
-            Values::Float(value) => Some((&**name, *value)),
+        labels().find_map(|(name, values)| match values.numbers()?[..] {
+            [number] if number.int().is_none() => Some((&**name, number.to_f64())),
             _ => None,
         })
     }
 
     /// Assigns the fields of a sample to roles and takes them out of it.
-    pub(super) fn resolve(&self, sample: &mut Sample<'_>) -> RoleFields {
-        let mut columns: Columns =
-            sample.fields.drain(..).filter(|(name, _)| !name.is_empty()).map(|(n, v)| (n.into_owned(), v)).collect();
+    ///
+    /// # Errors
+    /// [`Reason::TwoValues`] if two fields have the same name.
+    pub(super) fn resolve(&self, sample: &mut Sample<'_>) -> Result<RoleFields, Reason> {
+        let mut columns = Columns::new();
+        for (name, values) in sample.fields.drain(..).filter(|(name, _)| !name.is_empty()) {
+            if let Some(other) = columns.insert(name.to_string(), values)
+                && columns.get(&*name) != Some(&other)
+            {
+                return Err(Reason::TwoValues { name: name.into_owned() });
+            }
+        }
         let own = sample.key.take().map(|key| key.into_owned()).filter(|_| !self.key_given);
         // Exports of this crate write the field `image/key`, which is exact where a tar's file names are not.
         let ours = columns.get(names::IMAGE_KEY).and_then(key).filter(|_| !self.key_given);
@@ -199,7 +208,7 @@ impl Roles {
         if let Some(class @ Values::Bytes(_)) = class {
             columns.insert(names::CLASS_TEXT.to_owned(), class);
         }
-        RoleFields { key, label, columns }
+        Ok(RoleFields { key, label, columns })
     }
 
     /// Returns the class id of a stored label.
@@ -229,15 +238,22 @@ impl Roles {
 fn key(values: &Values) -> Option<String> {
     match values {
         Values::Bytes(bytes) => std::str::from_utf8(bytes).ok().filter(|key| !key.is_empty()).map(str::to_owned),
-        Values::Int64(number) => Some(number.to_string()),
-        _ => None,
+        values => match values.numbers()?[..] {
+            [number] if number.int().is_some() => Some(number.to_string()),
+            _ => None,
+        },
     }
 }
 
 fn label(values: &Values) -> Option<StoredLabel> {
     match values {
-        Values::Int64(id) => Some(StoredLabel::Id(*id)),
         Values::Bytes(name) => std::str::from_utf8(name).ok().map(|name| StoredLabel::Name(name.trim().to_owned())),
-        _ => None,
+        values => match values.numbers()?[..] {
+            // Above int64 it is no id from 0, but may be a name.
+            [number] => {
+                number.int().map(|id| i64::try_from(id).map_or(StoredLabel::Name(id.to_string()), StoredLabel::Id))
+            }
+            _ => None,
+        },
     }
 }

@@ -9,6 +9,7 @@ use crate::input::{Found, Times};
 use crate::sample::SampleSchema;
 use crate::{Error, Options};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub(crate) struct StoredArchives<F = Vec<SurveyedFile>, R = Vec<u64>> {
     files: F,
     labels: StoredLabels,
     repeated: R,
+    taken: BTreeSet<String>,
     /// What [`survey::hash`] makes of no text: another program may make another number.
     hash: u64,
 }
@@ -38,7 +40,8 @@ impl Archives {
             Labels::Names(classes) => StoredLabels::Names(classes.names().to_vec()),
             Labels::Ids(classes) => StoredLabels::Ids(classes.as_ref().map(|classes| classes.names().to_vec())),
         };
-        StoredArchives { kind: self.kind, files: &self.files, labels, repeated: &self.repeated, hash: survey::hash("") }
+        let (files, repeated, taken) = (&*self.files, &*self.repeated, self.taken.clone());
+        StoredArchives { kind: self.kind, files, labels, repeated, taken, hash: survey::hash("") }
     }
 
     /// Returns surveyed archives; `None` if an archive has changed since, or another program surveyed them.
@@ -50,7 +53,7 @@ impl Archives {
         schema: SampleSchema,
         options: &Options,
     ) -> Result<Option<Self>, Error> {
-        let StoredArchives { kind, mut files, labels, repeated, hash } = stored;
+        let StoredArchives { kind, mut files, labels, repeated, taken, hash } = stored;
         if hash != survey::hash("") {
             return Ok(None);
         }
@@ -78,6 +81,6 @@ impl Archives {
         };
         let roles = Roles::of_schema(options, kind, &schema);
         let limit = options.limits.max_bytes;
-        Ok(Some(Archives { schema, files, kind, roles, labels, repeated: repeated.into(), limit }))
+        Ok(Some(Archives { schema, files, kind, roles, labels, repeated: repeated.into(), limit, taken }))
     }
 }

@@ -6,7 +6,7 @@ use super::sample::{SampleVisitor, VisitedSample};
 use crate::class_ids::{ClassIds, ClassNames};
 use crate::error::ArchiveError;
 use crate::progress::{Progress, check};
-use crate::sample::{SampleSchema, Values};
+use crate::sample::{Conflict, Number, Numbers, SampleSchema, Values};
 use crate::source::objects;
 use crate::{Error, Options, Rejection};
 use shardtool_format::manifest::DType;
@@ -28,19 +28,40 @@ pub(super) fn hash(key: &str) -> u64 {
     hasher.finish()
 }
 
-/// A type, and a sample that has it.
-#[derive(Debug, Clone)]
-struct Seen {
-    dtype: DType,
-    file: String,
-    number: u64,
+/// A sample: its file and number.
+type Place = (String, u64);
+
+/// What is known of a column.
+struct ColumnSurvey {
+    /// A sample that has it.
+    first: Place,
+    content: ColumnContent,
+}
+
+enum ColumnContent {
+    /// Byte strings.
+    Bytes,
+    Numbers(Numbers<Place>),
+    /// Any that fit the type that the user gives.
+    Declared(DType),
+}
+
+impl ColumnSurvey {
+    /// Returns the type, for messages.
+    fn dtype(&self) -> DType {
+        match &self.content {
+            ColumnContent::Bytes => DType::Bytes,
+            ColumnContent::Declared(dtype) => *dtype,
+            ColumnContent::Numbers(numbers) => numbers.dtype().ok().flatten().unwrap_or(DType::Float64),
+        }
+    }
 }
 
 /// What the samples of a file have in common.
 pub(super) struct Survey {
-    columns: BTreeMap<String, Seen>,
-    /// The type of labels.
-    label: Option<Seen>,
+    columns: BTreeMap<String, ColumnSurvey>,
+    /// Whether labels are integers or names, and a sample with one.
+    label: Option<(DType, Place)>,
     /// The first label that is a float: its file, sample, field and value.
     float_label: Option<(String, u64, String, f64)>,
     /// Whether such a label is not a whole number and so not a class id.
@@ -74,11 +95,11 @@ impl Survey {
     /// # Errors
     /// [`ArchiveError::ColumnTypes`], [`ArchiveError::TooManyColumns`], [`ArchiveError::TooManyClasses`].
     pub(super) fn join(&mut self, other: Survey) -> Result<(), Error> {
-        for (name, seen) in other.columns {
-            self.column(name, seen)?;
+        for (name, column) in other.columns {
+            self.column(name, column)?;
         }
-        if let Some(seen) = other.label {
-            self.labelled(seen)?;
+        if let Some((dtype, place)) = other.label {
+            self.labelled(dtype, place)?;
         }
         self.float_label = self.float_label.take().or(other.float_label);
         self.fractions |= other.fractions;
@@ -89,28 +110,58 @@ impl Survey {
         Ok(())
     }
 
-    fn column(&mut self, name: String, seen: Seen) -> Result<(), Error> {
+    /// Adds what is known of a column. The types of numbers are decided at the end.
+    fn column(&mut self, name: String, column: ColumnSurvey) -> Result<(), Error> {
         let known = self.columns.len();
-        match self.columns.get_mut(&name) {
-            Some(there) => joined(&name, there, seen),
-            None if known == MOST_COLUMNS => Err(Error::Archive(ArchiveError::TooManyColumns {
-                most: MOST_COLUMNS,
-                file: seen.file,
-                number: seen.number,
-            })),
-            None => {
-                self.columns.insert(name, seen);
+        let Some(there) = self.columns.get_mut(&name) else {
+            if known == MOST_COLUMNS {
+                let (file, number) = column.first;
+                return Err(Error::Archive(ArchiveError::TooManyColumns { most: MOST_COLUMNS, file, number }));
+            }
+            self.columns.insert(name, column);
+            return Ok(());
+        };
+        match (&mut there.content, column.content) {
+            (ColumnContent::Bytes, ColumnContent::Bytes) | (ColumnContent::Declared(_), _) => Ok(()),
+            (ColumnContent::Numbers(numbers), ColumnContent::Numbers(more)) => {
+                numbers.join(more);
                 Ok(())
+            }
+            (_, content) => {
+                let here = ColumnSurvey { content, ..column };
+                Err(types(&name, (there.dtype(), &there.first), (here.dtype(), &here.first)))
             }
         }
     }
 
+    /// Adds the values of a sample's column.
+    fn values(&mut self, name: String, values: &Values, place: &Place) -> Result<(), Error> {
+        let is_bytes = values.dtype() == Some(DType::Bytes);
+        // The most frequent case, without allocations.
+        if let Some(ColumnSurvey { content: ColumnContent::Numbers(numbers), .. }) = self.columns.get_mut(&name)
+            && !is_bytes
+        {
+            numbers.add_values(values, place);
+            return Ok(());
+        }
+        let content = match is_bytes {
+            true => ColumnContent::Bytes,
+            false => {
+                let mut numbers = Numbers::default();
+                numbers.add_values(values, place);
+                ColumnContent::Numbers(numbers)
+            }
+        };
+        self.column(name, ColumnSurvey { first: place.clone(), content })
+    }
+
     /// Records the type of a label; all must be integers, or all names.
-    fn labelled(&mut self, seen: Seen) -> Result<(), Error> {
-        match &mut self.label {
-            Some(there) => joined(LABEL, there, seen),
+    fn labelled(&mut self, dtype: DType, place: Place) -> Result<(), Error> {
+        match &self.label {
+            Some((known, first)) if *known != dtype => Err(types(LABEL, (*known, first), (dtype, &place))),
+            Some(_) => Ok(()),
             None => {
-                self.label = Some(seen);
+                self.label = Some((dtype, place));
                 Ok(())
             }
         }
@@ -143,7 +194,7 @@ impl Survey {
     ) -> Result<SurveyResult, Error> {
         for (name, dtype) in &options.columns {
             match self.columns.get_mut(name) {
-                Some(there) => there.dtype = *dtype,
+                Some(there) => there.content = ColumnContent::Declared(*dtype),
                 None if name == LABEL && self.label.is_some() => {}
                 None => return Err(Error::Archive(ArchiveError::UnknownColumn { column: name.clone() })),
             }
@@ -152,7 +203,7 @@ impl Survey {
         {
             return Err(Error::Archive(ArchiveError::FloatLabels { file, number, field, value }));
         }
-        let (labels, class_names) = match self.label.map(|seen| seen.dtype) {
+        let (labels, class_names) = match self.label.map(|(dtype, _)| dtype) {
             None => {
                 // Without labels of images, the classes are those of objects.
                 let objects = self.columns.contains_key(objects::CLASS);
@@ -179,26 +230,34 @@ impl Survey {
             // The class name is written from the list of names.
             self.columns.remove(names::CLASS_TEXT);
         }
-        let columns = self.columns.into_iter().map(|(name, seen)| (name, seen.dtype)).collect();
+        let columns = self.columns.into_iter().map(|(name, column)| {
+            let dtype = match column.content {
+                ColumnContent::Bytes => DType::Bytes,
+                ColumnContent::Declared(dtype) => dtype,
+                ColumnContent::Numbers(numbers) => {
+                    let exact = numbers.dtype().map_err(|found| conflict(&name, found))?;
+                    objects::dtype(&name, exact.expect("a column has a value"))
+                }
+            };
+            Ok((name, dtype))
+        });
+        let columns = columns.collect::<Result<_, Error>>()?;
         let schema = SampleSchema { classes: class_names, images: true, labelled, columns };
         Ok(SurveyResult { schema, labels })
     }
 }
 
-/// Unifies the types of one column: integers and floats together are floats.
-fn joined(name: &str, there: &mut Seen, here: Seen) -> Result<(), Error> {
-    match (there.dtype, here.dtype) {
-        (a, b) if a == b => Ok(()),
-        (DType::Int64 | DType::Float, DType::Int64 | DType::Float) => {
-            there.dtype = DType::Float;
-            Ok(())
-        }
-        _ => Err(Error::Archive(ArchiveError::ColumnTypes {
-            column: name.to_owned(),
-            first: (there.file.clone(), there.number, there.dtype),
-            second: (here.file, here.number, here.dtype),
-        })),
-    }
+/// The error of a column whose values have two types.
+fn types(column: &str, first: (DType, &Place), second: (DType, &Place)) -> Error {
+    let seen = |(dtype, place): (DType, &Place)| (place.0.clone(), place.1, dtype);
+    Error::Archive(ArchiveError::ColumnTypes { column: column.to_owned(), first: seen(first), second: seen(second) })
+}
+
+/// The error of a column with two numbers that no type holds.
+fn conflict(column: &str, found: Conflict<Place>) -> Error {
+    let seen = |(number, (file, sample)): (Number, Place)| (number.to_string(), file, sample);
+    let (first, second) = (seen(found.first), seen(found.second));
+    Error::Archive(ArchiveError::Numbers { column: column.to_owned(), first, second })
 }
 
 /// Returns the hashes that occur more than once, sorted.
@@ -250,7 +309,7 @@ impl<'a> Surveyor<'a> {
     }
 
     fn label(&mut self, label: StoredLabel, class: Option<&Values>, number: u64) -> Result<(), Error> {
-        let seen = |dtype| Seen { dtype, file: self.file.name.clone(), number };
+        let place = || (self.file.name.clone(), number);
         let given = self.declared.iter().find(|(name, _)| name == LABEL).map(|(_, dtype)| *dtype);
         let label = match (label, given) {
             (StoredLabel::Id(id), Some(DType::Bytes)) => StoredLabel::Name(id.to_string()),
@@ -260,7 +319,7 @@ impl<'a> Surveyor<'a> {
         };
         match label {
             StoredLabel::Name(name) => {
-                self.survey.labelled(seen(DType::Bytes))?;
+                self.survey.labelled(DType::Bytes, place())?;
                 if !self.survey.names.contains(&name) {
                     self.survey.names.insert(name);
                     self.survey.few_classes()?;
@@ -275,7 +334,7 @@ impl<'a> Surveyor<'a> {
                 if let (Some(text), Ok(id)) = (text, self.roles.class_id(label, None)) {
                     self.survey.pairs.put(id, text);
                 }
-                self.survey.labelled(seen(DType::Int64))
+                self.survey.labelled(DType::Int64, place())
             }
         }
     }
@@ -307,18 +366,24 @@ impl SampleVisitor for Surveyor<'_> {
         }
         if let Some((field, value)) = self.roles.float_label(&sample) {
             self.survey.fractions |= value.is_finite() && value.fract() != 0.0;
-            let seen = || (self.file.name.clone(), item.number, field.to_owned(), value.into());
+            let seen = || (self.file.name.clone(), item.number, field.to_owned(), value);
             self.survey.float_label.get_or_insert_with(seen);
         }
-        let RoleFields { key, label, columns } = self.roles.resolve(&mut sample);
+        // Packing rejects a sample whose fields are ambiguous.
+        let Ok(RoleFields { key, label, columns }) = self.roles.resolve(&mut sample) else { return Ok(()) };
         self.survey.keys.extend(key.as_deref().map(hash));
         if let Some(label) = label {
             self.label(label, columns.get(names::CLASS_TEXT), item.number)?;
         }
+        let place = (self.file.name.clone(), item.number);
         for (name, values) in columns {
-            let declared = self.declared.iter().find(|(declared, _)| *declared == name).map(|(_, dtype)| *dtype);
-            if let Some(dtype) = declared.or(values.dtype()) {
-                self.survey.column(name, Seen { dtype, file: self.file.name.clone(), number: item.number })?;
+            match self.declared.iter().find(|(declared, _)| *declared == name) {
+                Some((_, dtype)) => {
+                    let content = ColumnContent::Declared(*dtype);
+                    self.survey.column(name, ColumnSurvey { first: place.clone(), content })?;
+                }
+                None if values == Values::Missing => {}
+                None => self.survey.values(name, &values, &place)?,
             }
         }
         Ok(())

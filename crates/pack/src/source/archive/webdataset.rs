@@ -15,6 +15,7 @@ use super::stream::{self, Compression, append, compression};
 use super::survey;
 use crate::input::Input;
 use crate::sample::Values;
+use crate::source::json_text;
 use crate::{Error, MemberKey, Reason};
 use grouping::{Doubts, split};
 use links::{Links, Target};
@@ -328,8 +329,7 @@ fn class(content: &[u8]) -> Values {
 /// Returns the members of `.json` under their names, those of `NAME.json` as `NAME/member`, and JSON that is not an
 /// object unchanged.
 fn json_fields(field: &str, content: &[u8], roles: &Roles) -> Result<Vec<(String, Values)>, Reason> {
-    let value =
-        serde_json::from_slice(content).map_err(|e| Reason::Json { field: field.to_owned(), source: Box::new(e) })?;
+    let value = json_text::parse(content).map_err(|e| Reason::Json { field: field.to_owned(), source: Box::new(e) })?;
     let serde_json::Value::Object(members) = value else {
         return Ok(vec![(field.to_owned(), Values::Bytes(content.into()))]);
     };

@@ -28,7 +28,7 @@ BLOCK = 64 << 20
 SHORT = 2**31 - 1
 
 Images = Literal["encoded", "decoded"]
-_NUMBERS = {"int64": pa.int64(), "float": pa.float32()}
+_NUMBERS = {"int64": pa.int64(), "float": pa.float32(), "float64": pa.float64(), "uint64": pa.uint64()}
 
 
 def read(

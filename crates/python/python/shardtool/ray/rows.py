@@ -123,10 +123,12 @@ def _element(kind: Any) -> pa.DataType:
 
 def _kind(name: str, leaf: pa.DataType) -> Kind:
     types = pa.types
+    if types.is_uint64(leaf):
+        return "uint64"
     if types.is_boolean(leaf) or types.is_integer(leaf):
         return "int64"
     if types.is_floating(leaf):
-        return "float"
+        return "float64" if types.is_float64(leaf) else "float"
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     if any(is_text(leaf) for is_text in texts):
         return "bytes"

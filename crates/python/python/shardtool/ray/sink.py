@@ -40,7 +40,7 @@ class Sink(Datasink):
     split
         Name of the split, which the dataset must not have.
     features
-        Types of features, `"int64"`, `"float"` or `"bytes"`, or `Array(...)` for tensors that are stored in chunks. Default: of
+        Types of features, `"int64"`, `"float"`, `"bytes"`, `"float64"` or `"uint64"`, or `Array(...)` for tensors that are stored in chunks. Default: of
         the columns' types. Needed for a column whose type differs from block to block.
     classes
         Class names by id. Needed if labels are text.
@@ -277,6 +277,6 @@ def _merged(tasks: Mapping[int, dict[str, Any]]) -> dict[str, Kind]:
             if before != kind:
                 raise OptionError(
                     f"feature `{name}` is {before} in task {first}, but {kind} in task {number}; give its type: "
-                    f'features={{"{name}": "{"float" if {before, kind} == {"int64", "float"} else "bytes"}"}}'
+                    f'features={{"{name}": "{"bytes" if "bytes" in (before, kind) else "float64"}"}}'
                 )
     return {name: kind for name, (kind, _) in merged.items()}

@@ -1,7 +1,8 @@
 //! Encodings of MDS columns. Source: mosaicml-streaming, `streaming/base/format/mds/encodings.py`.
 
-use crate::sample::Values;
+use crate::sample::{Number as Number64, Values};
 use crate::source::archive::json;
+use crate::source::json_text;
 
 /// How the values of a column are encoded.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,9 +75,9 @@ impl Encoding {
         Some(Decoded::Values(match self {
             Encoding::Bytes | Encoding::Pil => Values::Bytes(value.into()),
             Encoding::TextInt => Values::Int64(text()?.parse().ok()?),
-            Encoding::TextFloat => Values::Float(text()?.parse().ok()?),
+            Encoding::TextFloat => Values::Numbers([Number64::Float64(text()?.trim().parse().ok()?)].into()),
             Encoding::Scalar(number) if number.bytes() != value.len() => return None,
-            Encoding::Scalar(number) => match number.values(value)? {
+            Encoding::Scalar(number) => match number.values(value) {
                 Values::Int64s(one) => Values::Int64(one[0]),
                 Values::Floats(one) => Values::Float(one[0]),
                 other => other,
@@ -84,9 +85,9 @@ impl Encoding {
             Encoding::Array { .. } => {
                 let (number, shape, content) = self.array(value)?;
                 let shape = shape.iter().map(|side| i64::try_from(*side).ok()).collect::<Option<_>>()?;
-                return Some(Decoded::Array(number.values(content)?, shape));
+                return Some(Decoded::Array(number.values(content), shape));
             }
-            Encoding::Json => match serde_json::from_slice(value).ok()? {
+            Encoding::Json => match json_text::parse(value).ok()? {
                 serde_json::Value::Object(members) => {
                     let members = members.iter().map(|(name, value)| (name.clone(), json::values(value)));
                     return Some(Decoded::Members(members.collect()));
@@ -193,19 +194,19 @@ impl Number {
         }
     }
 
-    /// Decodes whole numbers or floats; `None` if one does not fit an `i64`.
-    fn values(self, bytes: &[u8]) -> Option<Values> {
+    /// Decodes whole numbers or floats.
+    fn values(self, bytes: &[u8]) -> Values {
         let chunks = bytes.chunks_exact(self.bytes());
-        Some(match self {
-            Number::Unsigned(_) => {
-                Values::Int64s(chunks.map(|chunk| i64::try_from(unsigned(chunk)).ok()).collect::<Option<_>>()?)
-            }
+        match self {
+            Number::Unsigned(8) => Values::logical(chunks.map(unsigned)),
+            Number::Unsigned(_) => Values::Int64s(chunks.map(|chunk| unsigned(chunk) as i64).collect()),
             Number::Signed(bytes) => {
                 let unused = 64 - 8 * bytes as u32;
                 Values::Int64s(chunks.map(|chunk| (unsigned(chunk) << unused) as i64 >> unused).collect())
             }
+            Number::Float(8) => Values::logical(chunks.map(|chunk| f64::from_bits(unsigned(chunk)))),
             Number::Float(bytes) => Values::Floats(chunks.map(|chunk| float(unsigned(chunk), bytes)).collect()),
-        })
+        }
     }
 }
 
@@ -213,10 +214,9 @@ fn unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Converts IEEE 754 binary16, binary32 or binary64 to binary32.
+/// Converts IEEE 754 binary16 or binary32 to binary32.
 fn float(bits: u64, bytes: usize) -> f32 {
     match bytes {
-        8 => f64::from_bits(bits) as f32,
         4 => f32::from_bits(bits as u32),
         _ => match half::f16::from_bits(bits as u16) {
             // Drops the payload of the NaN, so that equal arrays are stored as equal bytes.
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(float(0x7c00, 2), f32::INFINITY);
         assert_eq!(float(0x7c01, 2).to_bits(), f32::NAN.to_bits());
         assert_eq!(float(0x83ff, 2), -6.097_555e-5);
-        assert_eq!(Number::Signed(2).values(&[0xff, 0xff, 2, 0]), Some(Values::Int64s([-1, 2].into())));
-        assert_eq!(Number::Unsigned(8).values(&[0xff; 8]), None);
+        assert_eq!(Number::Signed(2).values(&[0xff, 0xff, 2, 0]), Values::Int64s([-1, 2].into()));
+        assert_eq!(Number::Unsigned(8).values(&[0xff; 8]), Values::logical([u64::MAX]));
     }
 }

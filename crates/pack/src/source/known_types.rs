@@ -1,0 +1,50 @@
+//! The types of a dataset's features, which a split that is added later takes: numbers that they do not hold exactly reject their
+//! samples.
+
+use super::{NamedSource, Source};
+use crate::{Error, Options, Reason, Rejection};
+use shardtool_format::manifest::{DType, Manifest};
+use shardtool_format::names;
+
+/// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types.
+///
+/// # Errors
+/// Those of reading the manifest, except that there is none; a manifest that is wrong is reported where it is changed.
+pub(crate) fn take(splits: &mut [NamedSource], options: &Options) -> Result<(), Error> {
+    let Ok(json) = shardtool_read::read_manifest(&options.destination.join(names::MANIFEST)) else { return Ok(()) };
+    let Ok(manifest) = Manifest::parse(&json) else { return Ok(()) };
+    if manifest.splits.iter().all(|there| splits.iter().any(|here| here.split == there.name)) {
+        return Ok(());
+    }
+    let given = |column: &str| options.columns.iter().any(|(name, _)| name == column);
+    let known = |(column, inferred): &(String, DType)| {
+        let known = manifest.dtype(column).filter(|known| known != inferred && !given(column))?;
+        (*inferred != DType::Bytes && known != DType::Bytes).then_some(known)
+    };
+    for NamedSource { source, .. } in splits {
+        match source {
+            Source::Archives(archives) => archives.take_types(known),
+            Source::Files(listing) => {
+                for at in 0..listing.schema.columns.len() {
+                    let Some(dtype) = known(&listing.schema.columns[at]) else { continue };
+                    listing.schema.columns[at].1 = dtype;
+                    let (column, mut kept) = (listing.schema.columns[at].0.clone(), vec![]);
+                    for mut entry in std::mem::take(&mut listing.entries) {
+                        match entry.values[at].clone().fit_exactly(dtype) {
+                            Some(values) => {
+                                entry.values[at] = values;
+                                kept.push(entry);
+                            }
+                            None => {
+                                let reason = Reason::Value { column: column.clone(), expected: dtype };
+                                listing.rejected.push(Rejection::new(entry.key.to_string(), reason)?);
+                            }
+                        }
+                    }
+                    listing.entries = kept;
+                }
+            }
+        }
+    }
+    Ok(())
+}

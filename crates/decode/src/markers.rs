@@ -113,8 +113,9 @@ fn feature_name(feature: Feature) -> &'static str {
         Feature::Precision(_) => "samples of other than 8 bits",
         Feature::Height => "its height given after the scan (DNL)",
         Feature::Components(_) => "a number of components other than one, three and four",
-        Feature::Sampling => "sampling factors that do not divide each other, or more than 10 blocks in an MCU",
-        Feature::Incomplete => "scans of which some are missing",
+        Feature::Sampling => "sampling factors that do not divide each other",
+        Feature::McuBlocks => "more than 10 blocks in an MCU",
+        Feature::Incomplete => "progressive scans of which some are missing",
         _ => "an unknown frame header",
     }
 }

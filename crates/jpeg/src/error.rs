@@ -36,7 +36,7 @@ pub enum Error {
     /// The image is beyond the caller's [`Limits`](crate::Limits).
     #[error("the JPEG has {found} {what}, the limit is {allowed}; raise the limit if the image is genuine")]
     Limit {
-        /// What the limit is on: `pixels` or `scans`.
+        /// What the limit is on: `pixels`, `scans`, or `passes over its blocks`.
         what: &'static str,
         /// The limit.
         allowed: u64,
@@ -105,10 +105,13 @@ pub enum Feature {
     /// Sampling factors that do not divide the largest ones.
     #[error("sampling factors that do not divide each other")]
     Sampling,
-    /// A height that is given after the first scan (DNL marker).
+    /// A scan of several components with more than 10 blocks in an MCU.
+    #[error("more than 10 blocks in an MCU")]
+    McuBlocks,
+    /// A height that is only given after the first scan (DNL marker).
     #[error("a height given after the image data")]
     Height,
-    /// A progressive image without all of its scans. Decoders that smooth block edges show it better.
+    /// A progressive image without the scans of its lowest frequencies. libjpeg estimates them from the blocks around.
     #[error("progressive scans of which some are missing")]
     Incomplete,
     /// Coefficients beyond the range of 8-bit samples. Only transcoding reports them.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::markers::header::{Color, Header};
+use crate::markers::header::{Color, Header, MAX_COMPONENTS};
 use crate::request::{Channels, Rect, Request, Scale};
 
 /// How a component is upsampled to one sample for each pixel.
@@ -75,7 +75,7 @@ pub(crate) struct DecodePlan {
     /// The pixels to decode, in the scaled image.
     pub rect: Rect,
     /// The components; only the first `count` are transformed.
-    planes: [Plane; 3],
+    planes: [Plane; MAX_COMPONENTS],
     count: usize,
     /// The channels of the pixels.
     pub channels: Channels,
@@ -90,7 +90,11 @@ pub(crate) struct DecodePlan {
 impl DecodePlan {
     /// Resolves `request`. `quant` are the components' quantisation tables in natural order; without them the plan is only good
     /// for its sizes.
-    pub(crate) fn new(header: &Header, quant: &[Option<[u16; 64]>; 3], request: &Request) -> Result<DecodePlan> {
+    pub(crate) fn new(
+        header: &Header,
+        quant: &[Option<[u16; 64]>; MAX_COMPONENTS],
+        request: &Request,
+    ) -> Result<DecodePlan> {
         let (image_width, image_height) = header.size(request.scale);
         let rect = request.rect.unwrap_or(Rect { x: 0, y: 0, width: image_width, height: image_height });
         let Rect { x, y, width, height } = rect;
@@ -100,7 +104,7 @@ impl DecodePlan {
         }
         let mut first = 0;
         let planes = std::array::from_fn(|i| {
-            // Grey images have one component; the others are never used.
+            // Planes of components that the image does not have are never used.
             let component = header.components()[i.min(header.components().len() - 1)];
             let plane = plane(header, component.h.into(), component.v.into(), request.scale, &rect);
             let plane = Plane { first, quant: quant[i].unwrap_or([0; 64]), ..plane };
@@ -128,7 +132,7 @@ impl DecodePlan {
         })
     }
 
-    /// The components that the pixels are made from: one or three.
+    /// The components that the pixels are made from.
     pub(crate) fn planes(&self) -> &[Plane] {
         &self.planes[..self.count]
     }

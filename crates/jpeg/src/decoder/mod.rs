@@ -12,7 +12,7 @@ use crate::entry_points::payload::MAX_STEP;
 use crate::error::Result;
 use crate::huffman::table_cache::TableCaches;
 use crate::image::ParsedImage;
-use crate::markers::header::Limits;
+use crate::markers::header::{Limits, MAX_COMPONENTS};
 use crate::multiscan::decoder::{self as multiscan, MultiScanDecoder};
 use crate::pixels::writer::{self, PixelWriter};
 use crate::plan::DecodePlan;
@@ -216,7 +216,7 @@ impl Decoder {
     /// [`Rectangle`](crate::Error::Rectangle) for a rectangle outside the image.
     pub fn scratch_bytes(image: &ParsedImage<'_>, request: &Request) -> Result<usize> {
         let header = image.header();
-        let plan = DecodePlan::new(header, &[None; 3], request)?;
+        let plan = DecodePlan::new(header, &[None; MAX_COMPONENTS], request)?;
         if !header.one_scan {
             return Ok(writer::max_bytes(&plan) + multiscan::max_bytes(image) + TableCaches::MAX_BYTES);
         }

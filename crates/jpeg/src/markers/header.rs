@@ -3,19 +3,25 @@
 use super::segment::{DAC, DHT, JPG, Segment};
 use crate::error::{Error, Feature, Result};
 
+/// The most components of an image.
+pub(crate) const MAX_COMPONENTS: usize = 4;
+
 /// Sizes beyond which an image is refused before any memory is allocated for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
     /// The most pixels, width times height. Default 2²⁸ (16,384 × 16,384).
     pub pixels: u64,
-    /// The most scans of an image. Default 100; encoders write about ten.
+    /// The most scans of an image. Default 500; encoders write about ten.
     pub scans: u32,
+    /// The most times that the scans of an image may go over all of its blocks; a scan of some components counts for their
+    /// share of the blocks. Default 100. Images with few blocks may have more.
+    pub passes: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { pixels: 1 << 28, scans: 100 }
+        Limits { pixels: 1 << 28, scans: 500, passes: 100 }
     }
 }
 
@@ -79,7 +85,7 @@ pub struct Header {
     pub one_scan: bool,
     /// MCUs between restart markers of the first scan; 0 if there are none.
     pub restart_interval: u32,
-    pub(crate) components: [Component; 3],
+    pub(crate) components: [Component; MAX_COMPONENTS],
 }
 
 impl Header {
@@ -153,7 +159,7 @@ pub(super) struct Frame {
     width: u32,
     height: u32,
     process: Process,
-    components: [Component; 3],
+    components: [Component; MAX_COMPONENTS],
     count: usize,
 }
 
@@ -167,7 +173,7 @@ impl Frame {
         if count != 1 && count != 3 {
             return Err(Error::Unsupported(Feature::Components(count)));
         }
-        let mut components = [Component::default(); 3];
+        let mut components = [Component::default(); MAX_COMPONENTS];
         for (i, b) in rest.chunks_exact(3).take(usize::from(count)).enumerate() {
             let (h, v) = (b[1] >> 4, b[1] & 15);
             if !(1..=4).contains(&h) || !(1..=4).contains(&v) {
@@ -178,9 +184,6 @@ impl Frame {
             }
             // A single component is never interleaved, so its factors have no meaning.
             let (h, v) = if count == 1 { (1, 1) } else { (h, v) };
-            if components[..i].iter().any(|c| c.id == b[0]) {
-                return Err(s.error("a different identifier for each component", b[0]));
-            }
             components[i] = Component { id: b[0], h, v, table: b[2] };
         }
         Ok(Frame { width, height, process, components, count: usize::from(count) })
@@ -194,18 +197,16 @@ impl Frame {
             (1, _, _) => Color::Grey,
             (_, true, _) => Color::YCbCr,
             (_, _, Some(0)) => Color::Rgb,
-            (_, _, None) if ids == *b"RGB" => Color::Rgb,
+            (_, _, None) if ids.starts_with(b"RGB") => Color::Rgb,
             _ => Color::YCbCr,
         };
         let Frame { width, height, process, components, .. } = *self;
         let header = Header { width, height, process, color, one_scan: false, restart_interval: 0, components };
         let (h, v) = header.max_sampling();
         let divides = |c: &Component| h % u32::from(c.h) == 0 && v % u32::from(c.v) == 0;
-        // T.81 allows ten blocks in an MCU.
-        let blocks: u32 = header.components().iter().map(|c| u32::from(c.h) * u32::from(c.v)).sum();
-        if !header.components().iter().all(divides) || blocks > 10 {
-            return Err(Error::Unsupported(Feature::Sampling));
+        match header.components().iter().all(divides) {
+            true => Ok(header),
+            false => Err(Error::Unsupported(Feature::Sampling)),
         }
-        Ok(header)
     }
 }

@@ -1,9 +1,9 @@
 //! Parses the segments of an image in order: the tables in force, and the scan headers. Everything that the decoders rely on
 //! is checked here; in particular that Huffman tables are prefix codes, and that DC symbols are at most 15.
 
-use super::header::{Color, Component, Frame, Header, Limits, Process, frame_process};
+use super::header::{Color, Component, Frame, Header, Limits, MAX_COMPONENTS, Process, frame_process};
 use super::huffman_spec::HuffmanSpec;
-use super::segment::{self, APP0, APP14, DHT, DNL, DQT, DRI, EOI, JPG, SOI, SOS, Segment, be16};
+use super::segment::{self, APP0, APP14, DHT, DQT, DRI, EOI, JPG, SOI, SOS, Segment, be16};
 use super::standard;
 use crate::error::{Error, Feature, Result};
 
@@ -19,7 +19,7 @@ pub(crate) struct ScanComponent {
 /// A scan header (T.81, B.2.3), and where the scan's data start.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanHeader {
-    components: [ScanComponent; 3],
+    components: [ScanComponent; MAX_COMPONENTS],
     count: usize,
     /// First and last zigzag index (Ss, Se).
     pub band: (u8, u8),
@@ -48,12 +48,12 @@ pub(crate) struct Parser<'a> {
     /// DC and AC tables in force, by index.
     huffman: [[Option<HuffmanSpec<'a>>; 4]; 2],
     /// Quantisation table of each component in natural order: the one in force at its first scan.
-    pub quant: [Option<[u16; 64]>; 3],
+    pub quant: [Option<[u16; 64]>; MAX_COMPONENTS],
     quant_in_force: [Option<[u16; 64]>; 4],
     at: usize,
     restart_interval: u32,
     scans_left: u32,
-    max_scans: u32,
+    limits: Limits,
 }
 
 impl<'a> Parser<'a> {
@@ -71,15 +71,15 @@ impl<'a> Parser<'a> {
                 color: Color::Grey,
                 one_scan: false,
                 restart_interval: 0,
-                components: [Component::default(); 3],
+                components: [Component::default(); MAX_COMPONENTS],
             },
             huffman: [[None; 4]; 2],
-            quant: [None; 3],
+            quant: [None; MAX_COMPONENTS],
             quant_in_force: [None; 4],
             at: 2,
             restart_interval: 0,
             scans_left: limits.scans,
-            max_scans: limits.scans,
+            limits: *limits,
         };
         loop {
             let s = segment::next_segment(jpeg, parser.at)?;
@@ -128,9 +128,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The most scans of an image.
-    pub(crate) fn max_scans(&self) -> u32 {
-        self.max_scans
+    /// The limits in force.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Parses a segment that may define tables; ignores others.
@@ -143,7 +143,6 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
             DRI => Err(s.error("2 bytes", s.body.len() as u64)),
-            DNL => Err(Error::Unsupported(Feature::Height)),
             _ => Ok(()),
         }
     }
@@ -189,19 +188,19 @@ impl<'a> Parser<'a> {
     }
 
     fn scan_header(&mut self, s: &Segment<'a>) -> Result<ScanHeader> {
-        let found = self.max_scans - self.scans_left + 1;
-        let beyond = Error::Limit { what: "scans", allowed: self.max_scans.into(), found: found.into() };
+        let allowed = self.limits.scans;
+        let found = allowed - self.scans_left + 1;
+        let beyond = Error::Limit { what: "scans", allowed: allowed.into(), found: found.into() };
         self.scans_left = self.scans_left.checked_sub(1).ok_or(beyond)?;
         let count = usize::from(*s.body.first().ok_or_else(|| s.error("a number of components", 0u8))?);
         if count == 0 || count > self.header.components().len() {
             return Err(s.error("as many components as the frame has, or fewer", count as u64));
         }
-        let [first, last, bits] = *s.body[1..]
-            .get(2 * count..)
-            .and_then(|b| b.first_chunk::<3>())
-            .ok_or_else(|| s.error("two bytes a component and three more", s.body.len() as u64))?;
+        let parameters = s.body[1..].get(2 * count..).and_then(|b| <[u8; 3]>::try_from(b).ok());
+        let expected = "two bytes a component and four more";
+        let [first, last, bits] = parameters.ok_or_else(|| s.error(expected, s.body.len() as u64))?;
         let mut scan = ScanHeader {
-            components: [ScanComponent::default(); 3],
+            components: [ScanComponent::default(); MAX_COMPONENTS],
             count,
             band: (first, last),
             bits: (bits >> 4, bits & 15),
@@ -211,13 +210,12 @@ impl<'a> Parser<'a> {
         };
         for i in 0..count {
             let (id, tables) = (s.body[1 + 2 * i], s.body[2 + 2 * i]);
-            let named = self.header.components().iter().position(|c| c.id == id);
-            let index = named.ok_or_else(|| s.error("a component of the frame", id))?;
+            // libjpeg takes the first component with this identifier that is not before the place in the scan (`get_sos`), so
+            // that components may share an identifier and those of a scan in a wrong order are refused.
+            let named = (i..self.header.components().len()).find(|&n| self.header.components[n].id == id);
+            let index = named.ok_or_else(|| s.error("a component of the frame, in the frame's order", id))?;
             if scan.components[..i].iter().any(|c| c.index == index) {
                 return Err(s.error("each component once", id));
-            }
-            if tables >> 4 > 3 || tables & 15 > 3 {
-                return Err(s.error("tables from 0 to 3", tables));
             }
             scan.components[i] = ScanComponent { index, tables: (usize::from(tables >> 4), usize::from(tables & 15)) };
             if self.quant[index].is_none() {
@@ -225,6 +223,12 @@ impl<'a> Parser<'a> {
                 let table = self.quant_in_force[usize::from(number)];
                 self.quant[index] = Some(table.ok_or_else(|| s.error("the quantisation table it names", number))?);
             }
+        }
+        let blocks =
+            |c: &ScanComponent| u32::from(self.header.components[c.index].h * self.header.components[c.index].v);
+        // T.81 allows ten blocks in an MCU.
+        if count > 1 && scan.components().iter().map(blocks).sum::<u32>() > 10 {
+            return Err(Error::Unsupported(Feature::McuBlocks));
         }
         match self.header.process {
             // Sequential scans have no band and no successive approximation; libjpeg ignores these fields too.
@@ -236,7 +240,11 @@ impl<'a> Parser<'a> {
 
     /// Returns the Huffman table in force, or the standard one, which Motion JPEG omits.
     pub(crate) fn huffman_spec(&self, scan: &ScanHeader, dc: bool, number: usize) -> Result<HuffmanSpec<'a>> {
-        let spec = self.huffman[usize::from(!dc)][number].or_else(|| standard::huffman_spec(dc, number));
+        let spec = self.huffman[usize::from(!dc)]
+            .get(number)
+            .copied()
+            .flatten()
+            .or_else(|| standard::huffman_spec(dc, number));
         let fail = |expected, found| Error::Segment { marker: SOS, offset: scan.offset, expected, found };
         let spec = spec.ok_or_else(|| fail("the Huffman table it names", number as u64))?;
         match spec.symbols.iter().find(|&&s| dc && s > 15) {

@@ -8,7 +8,6 @@ pub(crate) const SOI: u8 = 0xd8;
 pub(crate) const EOI: u8 = 0xd9;
 pub(crate) const SOS: u8 = 0xda;
 pub(crate) const DQT: u8 = 0xdb;
-pub(crate) const DNL: u8 = 0xdc;
 pub(crate) const DRI: u8 = 0xdd;
 pub(crate) const DHT: u8 = 0xc4;
 pub(crate) const DAC: u8 = 0xcc;

@@ -54,6 +54,11 @@ impl Band {
                 new |= 1 << at;
             } else if entry == 0 {
                 return Err(Damage::Code);
+            } else if entry >> 16 != 0 {
+                // All bits of the value are beyond those of a coefficient.
+                let at = (k - 1) & 63;
+                block[usize::from(ZIGZAG[at as usize])] = 0;
+                (new, *set) = (new & !(1 << at), *set & !(1 << at));
             }
             if k > self.last {
                 break None;

@@ -2,7 +2,7 @@
 
 use crate::blocks::{BlockRow, BlockSource, QUARTER};
 use crate::buffer::resize_unspecified;
-use crate::markers::header::Header;
+use crate::markers::header::{Header, MAX_COMPONENTS};
 use crate::markers::standard::ZIGZAG;
 
 /// Where the blocks of one component are.
@@ -21,10 +21,10 @@ pub(crate) struct BlockGrid {
 
 impl BlockGrid {
     /// Returns the grids of an image's components; those of components that it does not have are empty.
-    pub(crate) fn of(header: &Header) -> [BlockGrid; 3] {
+    pub(crate) fn of(header: &Header) -> [BlockGrid; MAX_COMPONENTS] {
         let (across, _) = header.mcus();
         let (max_h, max_v) = header.max_sampling();
-        let (mut grids, mut first) = ([BlockGrid::default(); 3], 0);
+        let (mut grids, mut first) = ([BlockGrid::default(); MAX_COMPONENTS], 0);
         for (grid, c) in grids.iter_mut().zip(header.components()) {
             let (h, v) = (u32::from(c.h), u32::from(c.v));
             let padded = (across * h) as usize;
@@ -36,6 +36,11 @@ impl BlockGrid {
         grids
     }
 
+    /// Blocks with pixels of the image.
+    pub(super) fn count(&self) -> u64 {
+        self.blocks.0 as u64 * self.blocks.1 as u64
+    }
+
     /// Index of the block in column `x` of row `y` of the image, in its row of MCUs.
     pub(crate) fn index(&self, x: usize, y: usize) -> usize {
         self.first + y % self.v * self.padded + x
@@ -45,7 +50,7 @@ impl BlockGrid {
 /// The coefficients of a row of MCUs.
 #[derive(Default)]
 pub(crate) struct CoefficientRow {
-    pub grids: [BlockGrid; 3],
+    pub grids: [BlockGrid; MAX_COMPONENTS],
     values: Vec<i16>,
     /// For each block, the zigzag indices of the AC coefficients that are not 0.
     set: Vec<u64>,

@@ -8,7 +8,7 @@ use crate::error::{Error, Feature, Result};
 use crate::huffman::band_table::BandTable;
 use crate::huffman::code_table::CodeTable;
 use crate::image::ParsedImage;
-use crate::markers::header::Process;
+use crate::markers::header::{MAX_COMPONENTS, Process};
 use crate::markers::parser::{Parser, ScanHeader};
 use crate::markers::segment::{SOS, end_of_scan};
 use crate::plan::DecodePlan;
@@ -22,21 +22,21 @@ pub(crate) struct MultiScanDecoder {
 }
 
 /// Quantisation tables of the components, in natural order.
-type QuantTables = [Option<[u16; 64]>; 3];
+type QuantTables = [Option<[u16; 64]>; MAX_COMPONENTS];
 
 impl MultiScanDecoder {
     /// Reads the headers of all scans and prepares decoding from the first row of MCUs. Returns the quantisation tables.
     ///
     /// # Errors
-    /// If a header is damaged or the coefficients are not complete. Damage in the entropy-coded data up to there is reported
-    /// first.
+    /// If a header is damaged, low frequencies are missing, or the scans are beyond a limit. Damage in the entropy-coded data up to
+    /// there is reported first, but not if a limit is exceeded.
     pub(crate) fn begin(&mut self, image: &ParsedImage<'_>) -> Result<QuantTables> {
         let header = image.header();
         self.tables.clear();
         clear_with_capacity(&mut self.scans, max_scans(image));
         self.coefs.begin(header);
         let quant = self.read_headers(image);
-        if quant.is_err() {
+        if quant.as_ref().is_err_and(|error| !matches!(error, Error::Limit { .. })) {
             for row in 0..header.mcus().1 {
                 self.decode_row(image, row)?;
             }
@@ -49,10 +49,14 @@ impl MultiScanDecoder {
         let header = parser.header;
         let mut progress = Progress::new(header.components().len());
         let mut scan = image.scan;
+        let mut budget = BlockBudget::new(&self.coefs.grids, parser.limits().passes);
         loop {
-            progress.admit(&header, &scan)?;
+            budget.spend(&self.coefs.grids, &scan)?;
+            progress.record(&scan);
             self.push(&parser, &scan)?;
-            if header.process == Process::Sequential && progress.is_complete() {
+            // libjpeg ignores what follows a first sequential scan of all components.
+            let all = scan.components().len() == header.components().len();
+            if header.process == Process::Sequential && all && self.scans.len() == 1 {
                 break;
             }
             match parser.next_scan(end_of_scan(parser.jpeg, scan.data)) {
@@ -63,9 +67,9 @@ impl MultiScanDecoder {
                 Err(e) => return Err(e),
             }
         }
-        match progress.is_complete() {
-            true => Ok(parser.quant),
-            false => Err(Error::Unsupported(Feature::Incomplete)),
+        match progress.needs_smoothing(&header, &parser.quant) {
+            true => Err(Error::Unsupported(Feature::Incomplete)),
+            false => Ok(parser.quant),
         }
     }
 
@@ -171,19 +175,54 @@ impl Tables {
     }
 }
 
+/// Bounds the blocks that all scans together go over: a scan of a few bytes can have millions of them.
+struct BlockBudget {
+    /// Blocks of the image.
+    blocks: u64,
+    spent: u64,
+    passes: u64,
+}
+
+/// Blocks that the scans of any image may go over. In a small image they are all bits of all coefficients, one scan each.
+const FREE_BLOCKS: u64 = 1 << 20;
+
+impl BlockBudget {
+    fn new(grids: &[BlockGrid], passes: u32) -> BlockBudget {
+        let blocks = grids.iter().map(BlockGrid::count).sum::<u64>().max(1);
+        BlockBudget { blocks, spent: 0, passes: u64::from(passes).max(FREE_BLOCKS / blocks) }
+    }
+
+    /// Adds the blocks of a scan.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if there are more than the budget allows.
+    fn spend(&mut self, grids: &[BlockGrid], scan: &ScanHeader) -> Result<()> {
+        self.spent += scan.components().iter().map(|c| grids[c.index].count()).sum::<u64>();
+        let found = self.spent.div_ceil(self.blocks);
+        match found <= self.passes {
+            true => Ok(()),
+            false => Err(Error::Limit { what: "passes over its blocks", allowed: self.passes, found }),
+        }
+    }
+}
+
 /// The most scans that an image may have: its SOS markers, as far as the limit allows.
 fn max_scans(image: &ParsedImage<'_>) -> usize {
     let more = memchr::memmem::find_iter(&image.bytes()[image.scan.data..], &[0xff, SOS]).count();
-    (1 + more).min(image.parser.max_scans() as usize)
+    (1 + more).min(image.parser.limits().scans as usize)
 }
 
 /// The most bytes of memory that [`MultiScanDecoder`] holds for an image.
 pub(crate) fn max_bytes(image: &ParsedImage<'_>) -> usize {
     let blocks: usize = BlockGrid::of(image.header()).iter().map(|g| g.padded * g.v).sum();
-    // A scan needs at most one table of AC coefficients; besides, a component needs one table of DC codes, and in sequential
-    // images one of AC coefficients. Lists of tables grow to twice their length, and to four at least.
-    let scans = max_scans(image);
-    let tables = scans + 6;
-    let lists = 2 * 3 * (tables + 4) * size_of::<usize>();
-    scans * size_of::<Scan>() + tables * size_of::<BandTable>() + lists + blocks * BLOCK_BYTES
+    // A scan of a progressive image needs one table of AC coefficients, or one of DC codes for each of its components; a scan of
+    // a sequential image needs both for each component. Lists of tables grow to twice their length, and to four at least.
+    let (scans, components) = (max_scans(image), image.header().components().len());
+    let (codes, ac) = match image.header().process {
+        Process::Sequential => (scans * components, scans * components),
+        Process::Progressive => (scans * components, scans),
+    };
+    let lists = 2 * (codes + ac + 8) * size_of::<usize>();
+    let tables = codes * size_of::<CodeTable>() + ac * size_of::<BandTable>();
+    scans * size_of::<Scan>() + tables + lists + blocks * BLOCK_BYTES
 }

@@ -6,7 +6,7 @@ use super::decoder::Tables;
 use crate::bitstream::bit_reader::{BitPosition, BitReader};
 use crate::error::{Damage, Error, Result};
 use crate::huffman::extend;
-use crate::markers::header::{Header, Process};
+use crate::markers::header::{Header, MAX_COMPONENTS, Process};
 use crate::markers::parser::ScanHeader;
 
 /// What a scan contains.
@@ -29,9 +29,9 @@ pub(super) struct Scan {
     header: ScanHeader,
     content: Content,
     /// Indices in [`Tables`] of the DC and AC tables of its components.
-    tables: [(usize, usize); 3],
+    tables: [(usize, usize); MAX_COMPONENTS],
     at: BitPosition,
-    predictors: [i16; 3],
+    predictors: [i16; MAX_COMPONENTS],
     band: Band,
     /// MCUs until the next restart marker, of which `restarts` came before.
     until_restart: u32,
@@ -55,7 +55,7 @@ impl Scan {
             (_, false, true) => Content::AcFirst,
             (_, false, false) => Content::AcRefining,
         };
-        let mut tables = [(0, 0); 3];
+        let mut tables = [(0, 0); MAX_COMPONENTS];
         for (to, part) in tables.iter_mut().zip(scan.components()) {
             if matches!(content, Content::All | Content::DcFirst) {
                 to.0 = table(Class::Dc, part.tables.0)?;
@@ -77,7 +77,7 @@ impl Scan {
             content,
             tables,
             at: BitPosition::at(scan.data),
-            predictors: [0; 3],
+            predictors: [0; MAX_COMPONENTS],
             band,
             until_restart: interval(scan),
             restarts: 0,
@@ -124,7 +124,7 @@ impl Scan {
             }
             _ => {
                 let (across, down) = header.mcus();
-                let mut parts = [BlockGrid::default(); 3];
+                let mut parts = [BlockGrid::default(); MAX_COMPONENTS];
                 for (part, c) in parts.iter_mut().zip(self.header.components()) {
                     *part = grids[c.index];
                 }
@@ -174,7 +174,7 @@ impl Scan {
         if u32::from(number) != self.restarts & 7 {
             return Err(Damage::Restart);
         }
-        (self.predictors, self.band.run) = ([0; 3], 0);
+        (self.predictors, self.band.run) = ([0; MAX_COMPONENTS], 0);
         self.restarts = self.restarts.wrapping_add(1);
         self.until_restart = interval(&self.header);
         self.segment = offset;

@@ -4,7 +4,7 @@ use super::{color, upsample};
 use crate::blocks::BlockRow;
 use crate::buffer::resize_unspecified;
 use crate::cpu::CpuFeatures;
-use crate::markers::header::Color;
+use crate::markers::header::{Color, MAX_COMPONENTS};
 use crate::plan::{DecodePlan, Plane, Upsample};
 use crate::request::Channels;
 use crate::transform::idct;
@@ -29,7 +29,7 @@ struct SampleWindow {
 /// Holds the buffers of the last stage, reused from image to image.
 #[derive(Default)]
 pub(crate) struct PixelWriter {
-    windows: [SampleWindow; 3],
+    windows: [SampleWindow; MAX_COMPONENTS],
     /// The next row of pixels to write, in the scaled image.
     y: u32,
 }
@@ -106,7 +106,7 @@ impl PixelWriter {
         stride: usize,
     ) {
         let (rect, planes) = (plan.rect, plan.planes());
-        let ready = |y: u32, windows: &[SampleWindow; 3]| {
+        let ready = |y: u32, windows: &[SampleWindow; MAX_COMPONENTS]| {
             planes.iter().zip(windows).all(|(p, w)| {
                 let (near, far) = p.rows_for(y);
                 near.max(far) < w.end

@@ -11,7 +11,7 @@ mod symbols;
 
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
-use crate::markers::header::Header;
+use crate::markers::header::{Header, MAX_COMPONENTS};
 use crate::markers::metadata::Metadata;
 use crate::markers::segment::{APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS, next_segment};
 use crate::markers::standard::ZIGZAG;
@@ -87,7 +87,7 @@ fn write_segment(out: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
 }
 
 /// Writes the quantisation tables, each distinct one once, and the frame header.
-fn write_frame(header: &Header, quant: &[Option<[u16; 64]>; 3], out: &mut Vec<u8>) {
+fn write_frame(header: &Header, quant: &[Option<[u16; 64]>; MAX_COMPONENTS], out: &mut Vec<u8>) {
     let components = header.components();
     let tables: Vec<[u16; 64]> = quant.iter().flatten().copied().collect();
     let mut written: Vec<[u16; 64]> = Vec::new();
@@ -150,7 +150,7 @@ mod tests {
     use crate::image::ParsedImage;
     use crate::multiscan::decoder::MultiScanDecoder;
 
-    type Image = (Header, [Option<[u16; 64]>; 3], Vec<[i16; 64]>);
+    type Image = (Header, [Option<[u16; 64]>; MAX_COMPONENTS], Vec<[i16; 64]>);
 
     /// Returns the coefficients of the blocks with pixels of the image, row of MCUs after row of MCUs.
     fn coefficients(jpeg: &[u8]) -> Option<Image> {

@@ -6,7 +6,7 @@ use crate::entropy::block::{self, Blocks};
 use crate::entropy::decode::MAX_OVERSHOOT;
 use crate::error::{Error, Feature, Result};
 use crate::image::ParsedImage;
-use crate::markers::header::Header;
+use crate::markers::header::{Header, MAX_COMPONENTS};
 use crate::markers::standard::ZIGZAG;
 use crate::multiscan::coefficient_row::BlockGrid;
 use crate::multiscan::decoder::MultiScanDecoder;
@@ -36,7 +36,7 @@ const ZRL: u8 = 0xf0;
 pub(super) struct Symbols {
     pub header: Header,
     /// Quantisation tables of the components.
-    pub quant: [Option<[u16; 64]>; 3],
+    pub quant: [Option<[u16; 64]>; MAX_COMPONENTS],
     /// The symbols, in the order of the scan.
     pub all: Vec<Symbol>,
     /// The frequencies of the symbols of each table.
@@ -126,6 +126,13 @@ impl Symbols {
     /// Appends the symbols of an image of several scans, a row of MCUs at a time.
     fn push_all_scans(&mut self, image: &ParsedImage<'_>, multiscan: &mut MultiScanDecoder) -> Result<()> {
         self.quant = multiscan.begin(image)?;
+        let components = self.header.components();
+        if self.quant[..components.len()].contains(&None) {
+            return Err(Error::Unsupported(Feature::Incomplete));
+        }
+        if components.len() > 1 && components.iter().map(|c| c.h * c.v).sum::<u8>() > 10 {
+            return Err(Error::Unsupported(Feature::McuBlocks));
+        }
         let (across, down) = self.header.mcus();
         for row in 0..down {
             let coefs = multiscan.decode_row(image, row)?;
@@ -182,7 +189,7 @@ impl Symbols {
 /// image, and its index in the component's grid.
 #[inline]
 fn for_each_block(
-    grids: &[BlockGrid; 3],
+    grids: &[BlockGrid; MAX_COMPONENTS],
     row: usize,
     across: usize,
     mut f: impl FnMut(usize, bool, usize) -> Result<()>,

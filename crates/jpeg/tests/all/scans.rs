@@ -1,6 +1,8 @@
 //! Images of several scans: a request reads no more of them than it needs.
 
-use shardtool_jpeg::{Channels, Damage, Decoder, Error, Rect, Request, Scale};
+use std::time::{Duration, Instant};
+
+use shardtool_jpeg::{Channels, Damage, Decoder, Error, Feature, Header, Limits, Rect, Request, Scale};
 
 use crate::decoding::{decode, part, whole};
 
@@ -71,10 +73,98 @@ fn reads_no_rows_below_a_rectangle() {
     let mut decoder = Decoder::from_env();
     let jpeg = include_bytes!("../data/progressive-420.jpg");
     let pixels = decode(&mut decoder, jpeg, None, &whole(Scale::Full)).unwrap();
-    let header = shardtool_jpeg::Header::parse(jpeg, decoder.limits()).unwrap();
+    let header = Header::parse(jpeg, decoder.limits()).unwrap();
     let damaged = cut(jpeg, &scans(jpeg), |_| Some(0.9));
     assert!(decode(&mut decoder, &damaged, None, &whole(Scale::Full)).is_err());
     let rect = Rect { x: 3, y: 5, width: header.width - 5, height: header.height / 3 };
     let request = Request { rect: Some(rect), ..Request::default() };
     assert!(decode(&mut decoder, &damaged, None, &request) == Ok(part(&pixels, header.width, rect)));
+}
+
+fn segment(marker: u8, body: &[u8]) -> Vec<u8> {
+    [&[0xff, marker][..], &(body.len() as u16 + 2).to_be_bytes(), body].concat()
+}
+
+/// Returns the segments before the first scan. Component `i` has identifier `ids[i]` and sampling factors `sampling[i]`; every
+/// table has one code, 0: no difference, or no coefficients.
+fn head(marker: u8, side: u16, ids: &[u8], sampling: &[u8]) -> Vec<u8> {
+    let mut jpeg = vec![0xff, 0xd8];
+    jpeg.extend(segment(0xdb, &[&[0][..], &[1; 64]].concat()));
+    let components = ids.iter().zip(sampling).flat_map(|(&id, &sampling)| [id, sampling, 0]);
+    let [high, low] = side.to_be_bytes();
+    let frame: Vec<u8> = [8, high, low, high, low, ids.len() as u8].into_iter().chain(components).collect();
+    jpeg.extend(segment(marker, &frame));
+    for class in [0, 0x10] {
+        jpeg.extend(segment(0xc4, &[&[class, 1][..], &[0; 15], &[0]].concat()));
+    }
+    jpeg
+}
+
+/// Returns a scan of components, with `zeros` bytes of data.
+fn scan(ids: &[u8], [first, last, bits]: [u8; 3], zeros: usize) -> Vec<u8> {
+    let parts = ids.iter().flat_map(|&id| [id, 0]);
+    let body: Vec<u8> = [ids.len() as u8].into_iter().chain(parts).chain([first, last, bits]).collect();
+    [segment(0xda, &body), vec![0; zeros]].concat()
+}
+
+/// A scan of a few bytes can go over all blocks of a large image, so that the time for its scans has to be bounded beforehand.
+#[test]
+fn refuses_too_many_passes_over_the_blocks_of_an_image() {
+    let limits = Limits::default().with_pixels(u64::MAX);
+    let mut decoder = Decoder::from_env().with_limits(limits);
+    let image = |side, count: usize| {
+        let mut jpeg = head(0xc2, side, &[1], &[0x11]);
+        jpeg.extend(scan(&[1], [0, 0, 0], 64));
+        (1..count).for_each(|_| jpeg.extend(scan(&[1], [1, 63, 0x10], 64)));
+        [&jpeg[..], &[0xff, 0xd9]].concat()
+    };
+    let corner = Request { rect: Some(Rect { x: 0, y: 0, width: 1, height: 1 }), ..Request::default() };
+    let begin = Instant::now();
+    for side in [2000, 65_500] {
+        let refused = decode(&mut decoder, &image(side, 101), None, &corner);
+        assert_eq!(refused, Err(Error::Limit { what: "passes over its blocks", allowed: 100, found: 101 }));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert!(matches!(decode(&mut decoder, &image(64, 501), None, &corner), Err(Error::Limit { what: "scans", .. })));
+    decode(&mut decoder, &image(2000, 100), None, &corner).unwrap();
+    decode(&mut decoder, &image(64, 500), None, &corner).unwrap();
+}
+
+/// As in libjpeg, the number of blocks in an MCU matters only where components are interleaved, and components that are
+/// interleaved come in the order of the frame.
+#[test]
+fn refuses_scans_that_libjpeg_refuses() {
+    let mut decoder = Decoder::from_env();
+    let mut refusal = |sampling: &[u8], ids: [u8; 3], scans: &[&[u8]]| {
+        let mut jpeg = head(0xc0, 32, &ids, sampling);
+        scans.iter().for_each(|ids| jpeg.extend(scan(ids, [0, 63, 0], 64)));
+        jpeg.extend([0xff, 0xd9]);
+        decode(&mut decoder, &jpeg, None, &whole(Scale::Full)).err()
+    };
+    let too_large = Some(Error::Unsupported(Feature::McuBlocks));
+    let ids = [1, 2, 3];
+    assert_eq!(refusal(&[0x24, 0x21, 0x21], ids, &[&[1, 2, 3]]), too_large);
+    assert_eq!(refusal(&[0x24, 0x21, 0x21], ids, &[&[1, 2], &[3]]), None);
+    assert_eq!(refusal(&[0x44, 0x11, 0x11], ids, &[&[1, 2], &[3]]), too_large);
+    assert_eq!(refusal(&[0x44, 0x11, 0x11], ids, &[&[3], &[1], &[2]]), None);
+    assert_eq!(refusal(&[0x33, 0x21, 0x11], ids, &[&[1], &[2, 3]]), Some(Error::Unsupported(Feature::Sampling)));
+    assert!(matches!(refusal(&[0x11; 3], ids, &[&[2, 1], &[3]]), Some(Error::Segment { marker: 0xda, .. })));
+    assert_eq!(refusal(&[0x11; 3], ids, &[&[3, 2], &[1]]), None);
+    assert_eq!(refusal(&[0x11; 3], [7, 7, 7], &[&[7, 7, 7]]), None);
+    assert!(matches!(refusal(&[0x11; 3], [7, 7, 8], &[&[8, 8]]), Some(Error::Segment { marker: 0xda, .. })));
+}
+
+#[test]
+fn ignores_a_height_that_is_given_again() {
+    let mut decoder = Decoder::from_env();
+    let jpeg = |height, dnl: &[u8]| {
+        let mut head = head(0xc0, 16, &[1, 2, 3], &[0x11; 3]);
+        let frame = memchr::memmem::find(&head, &[0xff, 0xc0]).unwrap();
+        head[frame + 6] = height;
+        [&head[..], &scan(&[1], [0, 63, 0], 64), dnl, &scan(&[2, 3], [0, 63, 0], 64), &[0xff, 0xd9]].concat()
+    };
+    let dnl = segment(0xdc, &[0, 8]);
+    let pixels = decode(&mut decoder, &jpeg(16, &dnl), None, &whole(Scale::Full)).unwrap();
+    assert_eq!(pixels, decode(&mut decoder, &jpeg(16, &[]), None, &whole(Scale::Full)).unwrap());
+    assert_eq!(Header::parse(&jpeg(0, &dnl), &Limits::default()), Err(Error::Unsupported(Feature::Height)));
 }

@@ -75,8 +75,7 @@ impl Decoder {
     ///
     /// Of a JPEG only a rectangle is decoded, reduced as `options` allow. `entries` are the entry points that the index
     /// stores for the image; they are hints and ignored if they do not fit. Of a PNG that is not interlaced, and of a
-    /// WebP with the feature `libwebp`, the rows below are not decoded. Other formats, and JPEGs that our decoder does not
-    /// read (CMYK), are decoded whole.
+    /// WebP with the feature `libwebp`, the rows below are not decoded. Other formats are decoded whole.
     ///
     /// Damage outside the region is not detected.
     ///
@@ -107,9 +106,10 @@ impl Decoder {
         options: &RegionOptions,
     ) -> Result<DecodedRegion<'_>, Error> {
         let bytes = image.bytes();
-        match image.format().ok_or_else(|| Error::unknown(bytes))? {
-            Format::Jpeg => self.jpeg.region(image, entries, geometries, options, &mut self.pixels),
-            format => codecs::decode_region(format, bytes, geometries, options, &mut self.pixels),
+        match (image.jpeg(), image.format()) {
+            (Some(jpeg), _) => self.jpeg.region(jpeg, entries, geometries, options, &mut self.pixels),
+            (None, Some(format)) => codecs::decode_region(format, bytes, geometries, options, &mut self.pixels),
+            (None, None) => Err(Error::unknown(bytes)),
         }
     }
 

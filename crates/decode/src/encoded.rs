@@ -7,7 +7,7 @@ use crate::format::Format;
 use crate::markers;
 use crate::sniff::sniff;
 
-/// An encoded image. If it is a JPEG that our decoder reads, its header is parsed. About 1.5 KiB; borrows the bytes.
+/// An encoded image. If it is a JPEG, its header is parsed. About 1.5 KiB; borrows the bytes.
 #[derive(Clone, Debug)]
 pub struct EncodedImage<'a> {
     bytes: &'a [u8],
@@ -20,11 +20,11 @@ impl<'a> EncodedImage<'a> {
     /// only when it is decoded.
     ///
     /// # Errors
-    /// [`Error::Jpeg`] if the header of a JPEG is damaged.
+    /// [`Error::Jpeg`] if the header of a JPEG is damaged, [`Error::Unsupported`] if it is of a kind that is not decoded.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let format = sniff(bytes);
         let jpeg = match format {
-            Some(Format::Jpeg) => supported(bytes, jpeg::ParsedImage::parse(bytes, &unlimited()))?,
+            Some(Format::Jpeg) => Some(jpeg::ParsedImage::parse(bytes, &unlimited()).map_err(refused)?),
             _ => None,
         };
         Ok(EncodedImage { bytes, format, jpeg })
@@ -39,7 +39,7 @@ impl<'a> EncodedImage<'a> {
         self.format
     }
 
-    /// The parsed JPEG, if our decoder reads it.
+    /// The parsed image, if it is a JPEG.
     pub(crate) fn jpeg(&self) -> Option<&jpeg::ParsedImage<'a>> {
         self.jpeg.as_ref()
     }
@@ -50,21 +50,10 @@ pub(crate) fn unlimited() -> jpeg::Limits {
     jpeg::Limits::default().with_pixels(u64::MAX)
 }
 
-/// Returns `None` for the JPEGs that the `image` crate decodes in place of ours: complete ones of four components (CMYK, YCCK) whose
-/// first scan has all of them. It decodes others that ours does not read to wrong pixels, so they are refused by name.
-///
-/// # Errors
-/// [`Error::Unsupported`], [`Error::Jpeg`].
-pub(crate) fn supported<T>(bytes: &[u8], result: jpeg::Result<T>) -> Result<Option<T>, Error> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(jpeg::Error::Unsupported(jpeg::Feature::Components(4))) => {
-            match markers::has_four_complete_components(bytes) {
-                true => Ok(None),
-                false => Err(Error::Unsupported { format: Format::Jpeg, feature: "CMYK in separate or missing scans" }),
-            }
-        }
-        Err(error @ jpeg::Error::Unsupported(_)) => Err(markers::converted(error)),
-        Err(source) => Err(Error::Jpeg { source }),
+/// Returns the error of a JPEG that our decoder refuses: [`Error::Unsupported`] or [`Error::Jpeg`].
+pub(crate) fn refused(error: jpeg::Error) -> Error {
+    match error {
+        jpeg::Error::Unsupported(_) => markers::converted(error),
+        source => Error::Jpeg { source },
     }
 }

@@ -1,10 +1,8 @@
-//! Decodes JPEGs: with our own decoder, or with the `image` crate if they are of a kind that ours does not read (CMYK).
-//! Damage is an error; a damaged JPEG is not given to the other decoder.
+//! Decodes JPEGs with our own decoder. Damage is an error.
 
 use shardtool_jpeg::{self as jpeg, Outcome, Request, Scale};
 
-use crate::codecs;
-use crate::encoded::{EncodedImage, supported, unlimited};
+use crate::encoded::{refused, unlimited};
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
@@ -33,8 +31,7 @@ impl Jpeg {
             Err(error) => {
                 // Truncation and limits are reported first.
                 check(bytes, limits)?;
-                supported::<()>(bytes, Err(error))?;
-                return codecs::decode_rare_jpeg(bytes, limits, pixels);
+                return Err(refused(error));
             }
         };
         let (width, height) = (image.header().width, image.header().height);
@@ -43,53 +40,42 @@ impl Jpeg {
         (pixels.width, pixels.height) = (width, height);
         pixels.data.resize(rgb_len(width, height) as usize, 0);
         let stride = width as usize * 3;
-        let decoded = self.0.decode_parsed(&image, None, &Request::default(), &mut pixels.data, stride);
-        match supported(bytes, decoded)? {
-            Some(_) => Ok(()),
-            None => codecs::decode_rare_jpeg(bytes, limits, pixels),
-        }
+        self.0.decode_parsed(&image, None, &Request::default(), &mut pixels.data, stride).map_err(refused)?;
+        Ok(())
     }
 
     /// Decodes what geometries need of a JPEG into `pixels`, whose allocation only grows.
     pub(crate) fn region<'a>(
         &mut self,
-        image: &EncodedImage<'_>,
+        image: &jpeg::ParsedImage<'_>,
         entries: Option<&[u8]>,
         geometries: &[Geometry],
         options: &RegionOptions,
         pixels: &'a mut Pixels,
     ) -> Result<DecodedRegion<'a>, Error> {
-        let decoded = match image.jpeg() {
-            Some(jpeg) => self.rectangle(jpeg, entries, geometries, options, pixels)?,
-            None => None,
-        };
-        if let Some((rect, reduction, outcome)) = decoded {
-            let format = options.pixel_format;
-            let len = format.len((rect.width, rect.height)) as usize;
-            if format.depth == Depth::Sixteen {
-                widen(&mut pixels.data, len / 2, format.depth);
-            }
-            let path = match outcome.path {
-                jpeg::DecodePath::Entries => DecodePath::Entries,
-                jpeg::DecodePath::Restarts => DecodePath::Restarts,
-                jpeg::DecodePath::Start => DecodePath::Start,
-                jpeg::DecodePath::Scans => DecodePath::Scans,
-            };
-            return Ok(DecodedRegion {
-                pixels: PixelsRef::with_format(rect.width, rect.height, format, &pixels.data[..len])?,
-                rect,
-                stored: image.jpeg().map_or((0, 0), |jpeg| (jpeg.header().width, jpeg.header().height)),
-                reduction,
-                path,
-                entries_rejected: outcome.entries_rejected,
-            });
+        let (rect, reduction, outcome) = self.rectangle(image, entries, geometries, options, pixels)?;
+        let format = options.pixel_format;
+        let len = format.len((rect.width, rect.height)) as usize;
+        if format.depth == Depth::Sixteen {
+            widen(&mut pixels.data, len / 2, format.depth);
         }
-        check(image.bytes(), &options.limits)?;
-        codecs::decode_region(Format::Jpeg, image.bytes(), geometries, options, pixels)
+        let path = match outcome.path {
+            jpeg::DecodePath::Entries => DecodePath::Entries,
+            jpeg::DecodePath::Restarts => DecodePath::Restarts,
+            jpeg::DecodePath::Start => DecodePath::Start,
+            jpeg::DecodePath::Scans => DecodePath::Scans,
+        };
+        Ok(DecodedRegion {
+            pixels: PixelsRef::with_format(rect.width, rect.height, format, &pixels.data[..len])?,
+            rect,
+            stored: (image.header().width, image.header().height),
+            reduction,
+            path,
+            entries_rejected: outcome.entries_rejected,
+        })
     }
 
-    /// Decodes the rectangle that geometries need, and returns it with its reduction; `None` for a kind that our decoder does not
-    /// read.
+    /// Decodes the rectangle that geometries need, and returns it with its reduction.
     fn rectangle(
         &mut self,
         image: &jpeg::ParsedImage<'_>,
@@ -97,7 +83,7 @@ impl Jpeg {
         geometries: &[Geometry],
         options: &RegionOptions,
         pixels: &mut Pixels,
-    ) -> Result<Option<(Rect, u32, Outcome)>, Error> {
+    ) -> Result<(Rect, u32, Outcome), Error> {
         let (width, height) = (image.header().width, image.header().height);
         options.limits.check(Format::Jpeg, width, height, 3)?;
         geometries.iter().try_for_each(|geometry| geometry.check_stored((width, height)))?;
@@ -113,8 +99,8 @@ impl Jpeg {
         let entries = entries.filter(|e| !e.is_empty());
         let stride = rect.width as usize * format.bytes();
         let (request, out) = (request(rect, reduction, format.channels), &mut pixels.data[..len]);
-        let outcome = self.0.decode_parsed(image, entries, &request, out, stride);
-        Ok(supported(image.bytes(), outcome)?.map(|outcome| (rect, reduction, outcome)))
+        let outcome = self.0.decode_parsed(image, entries, &request, out, stride).map_err(refused)?;
+        Ok((rect, reduction, outcome))
     }
 
     pub(crate) fn held_bytes(&self) -> usize {

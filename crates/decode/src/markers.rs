@@ -27,66 +27,6 @@ pub(crate) fn complete_len(bytes: &[u8]) -> Result<usize, Error> {
     jpeg::complete_len(bytes).map_err(converted)
 }
 
-/// Returns whether the first scan of a JPEG has all of its four components, and its scans together have all bits of all of their
-/// coefficients.
-pub(crate) fn has_four_complete_components(bytes: &[u8]) -> bool {
-    let mut scans = Scans { bytes, at: 2 };
-    let Some(first) = scans.next().filter(|scan| scan.components.len() == 4) else { return false };
-    let ids = first.components.clone();
-    // Whether the lowest bit of each coefficient was met.
-    let mut complete = [[false; 64]; 4];
-    for scan in std::iter::once(first).chain(scans).filter(|scan| scan.low == 0) {
-        for (_, complete) in ids.iter().zip(&mut complete).filter(|(id, _)| scan.components.contains(id)) {
-            let (start, end) = (usize::from(scan.band.0), usize::from(scan.band.1));
-            complete.iter_mut().take(end + 1).skip(start).for_each(|met| *met = true);
-        }
-    }
-    complete.iter().flatten().all(|met| *met)
-}
-
-/// A scan of a JPEG.
-struct ScanSegment {
-    /// Identifiers of its components.
-    components: Vec<u8>,
-    /// The first and the last of its coefficients.
-    band: (u8, u8),
-    /// The lowest of their bits.
-    low: u8,
-}
-
-/// The scans of a JPEG, as far as its segments lead to them.
-struct Scans<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Iterator for Scans<'_> {
-    type Item = ScanSegment;
-
-    fn next(&mut self) -> Option<ScanSegment> {
-        const SOS: u8 = 0xda;
-        loop {
-            let rest = self.bytes.get(self.at..)?;
-            match *rest.first_chunk()? {
-                [0xff, marker @ (0x01..=0xcf | 0xd8..=0xfe)] => {
-                    let segment = rest.get(2..)?;
-                    let length = usize::from(u16::from_be_bytes(*segment.first_chunk()?)).max(2);
-                    self.at += 2 + length;
-                    if marker == SOS {
-                        let (count, rest) = segment.get(2..length)?.split_first()?;
-                        let (components, parameters) = rest.split_at_checked(2 * usize::from(*count))?;
-                        let [start, end, bits] = *parameters.first_chunk()?;
-                        let components = components.iter().step_by(2).copied().collect();
-                        return Some(ScanSegment { components, band: (start, end.min(63)), low: bits & 15 });
-                    }
-                }
-                // Fill bytes, restart markers, and entropy-coded data.
-                _ => self.at += 1,
-            }
-        }
-    }
-}
-
 pub(crate) fn converted(error: jpeg::Error) -> Error {
     let format = Format::Jpeg;
     match error {

@@ -69,11 +69,11 @@ pub enum DecodePath {
     Restarts,
     /// JPEG, decoded from the start to the last row needed.
     Start,
-    /// JPEG with several scans (progressive), which are decoded together up to the last row needed.
+    /// JPEG with several scans (progressive) or four components: the scans are decoded together up to the last row needed.
     Scans,
     /// PNG and WebP: up to the last row needed.
     Rows,
-    /// Another format, or a JPEG of a rare kind: the whole image was decoded.
+    /// Another format: the whole image was decoded.
     WholeImage,
     /// Pixels stored without coding.
     Raw,

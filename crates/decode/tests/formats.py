@@ -53,7 +53,6 @@ EXPLAINED = [
     ("*", "we refuse: .* images are not decoded: (.*);", "refused by name: {0}"),
     ("TIFF", "we refuse: tiff with (floating-point samples) needs a range", "refused by name: {0}"),
     ("*", "raise `max_side`", "beyond the default limit of 65,535 pixels a side"),
-    ("JPEG", "within 2: .*cmyk", "CMYK is rounded differently"),
     ("JPEG", "we refuse: invalid jpeg data", "damaged entropy-coded data: an error here, a warning in libjpeg"),
     ("PNG", "Pillow refuses", "Pillow checks metadata chunks that do not concern the first frame's pixels"),
     ("PNG", "unknown_compression", "the compression method in its header is not checked"),

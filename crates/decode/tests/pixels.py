@@ -194,10 +194,10 @@ def modes(table, ours, photo, folder):
     Image.fromarray(deep).save(path)
     want = np.repeat((deep >> 8).astype(np.uint8)[..., None], 3, axis=2)
     table.add("png 16-bit grey, high byte", ours("decode", path), want, 0.0)
-    for name, mode, bound in (("jpeg L", "L", 0.0), ("jpeg CMYK", "CMYK", 1.0)):
+    for mode in ("L", "CMYK"):
         path = folder / "mode.jpg"
         rgb.convert(mode).save(path, quality=90)
-        table.add(name, ours("decode", path), np.asarray(Image.open(path).convert("RGB")), bound)
+        table.add(f"jpeg {mode}", ours("decode", path), np.asarray(Image.open(path).convert("RGB")), 0.0)
 
 
 def encoding(table, ours, files, folder):

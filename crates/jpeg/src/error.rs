@@ -99,7 +99,7 @@ pub enum Feature {
     /// Samples with other than 8 bits.
     #[error("{0}-bit samples")]
     Precision(u8),
-    /// Other than one or three components (CMYK, YCCK, two-channel images).
+    /// Other than one, three or four components (two-channel images); or four components, where they are not transcoded.
     #[error("{0} colour components")]
     Components(u8),
     /// Sampling factors that do not divide the largest ones.

@@ -115,7 +115,7 @@ impl DecodePlan {
         // Luma is all that grey needs; the coefficients of chroma are decoded to find those of luma, but not transformed.
         let count = match (request.channels, header.color) {
             (Channels::Gray, Color::Grey | Color::YCbCr) => 1,
-            (Channels::Rgb, _) | (Channels::Gray, Color::Rgb) => components,
+            (Channels::Rgb, _) | (Channels::Gray, Color::Rgb | Color::Cmyk | Color::Ycck) => components,
         };
         let used = || planes[..count].iter();
         let start = used().map(|p: &Plane| p.rows.start / p.rows_per_mcu()).min().unwrap_or(0);

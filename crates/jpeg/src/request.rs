@@ -56,7 +56,7 @@ pub enum Channels {
     /// Red, green and blue. Grey is repeated three times.
     #[default]
     Rgb,
-    /// Grey alone, as libjpeg's `JCS_GRAYSCALE`: the luma, without decoding the chroma; of an RGB image 0.299 R + 0.587 G +
+    /// Grey alone, as libjpeg's `JCS_GRAYSCALE`: the luma, without decoding the chroma; of any other image 0.299 R + 0.587 G +
     /// 0.114 B.
     Gray,
 }

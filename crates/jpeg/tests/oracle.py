@@ -86,15 +86,14 @@ def reference(path, divisor, gray=False):
     image = Image.open(path)
     if image.format != "JPEG":
         raise ValueError(f"{image.format}, not JPEG")
-    if image.mode not in ("L", "RGB"):
-        raise ValueError(f"mode {image.mode}")
-    mode = "L" if gray else image.mode
+    mode = "L" if gray and image.mode == "RGB" else image.mode
     if divisor > 1 or gray:
         image.draft(mode, (max(1, image.width // divisor), max(1, image.height // divisor)))
         assert image.mode == mode
         if divisor > 1 and image.decoderconfig[0] != divisor:
             return None
-    return image if gray else image.convert("RGB")
+    rgb = image.convert("RGB")
+    return rgb.convert("L") if gray else rgb
 
 
 def main():

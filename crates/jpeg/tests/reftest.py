@@ -11,11 +11,7 @@ import zlib
 import oracle
 from PIL import features
 
-CMYK = "this JPEG uses 4 colour components, which this decoder does not read; use a general image decoder"
 REFUSED = {
-    "mozilla_jpg-cmyk-1.jpg": CMYK,
-    "mozilla_jpg-cmyk-2.jpg": CMYK,
-    "ycck.jpg": CMYK,
     "mozilla_jpg-size-6x6.jpg": "not a JPEG: expected it to start with ff d8, found [89, 50]",
     "partial_progressive.jpg": "the JPEG's image data are damaged in MCU row 0 of 1, near byte 1028: the data end before "
     "the image does (the file was cut short, or bytes were lost)",

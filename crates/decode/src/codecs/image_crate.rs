@@ -1,4 +1,4 @@
-//! Formats that the `image` crate decodes: WebP, GIF, BMP, and the TIFFs and JPEGs that our own decoders do not read.
+//! Formats that the `image` crate decodes: WebP, GIF, BMP, and the TIFFs that our own decoder does not read.
 //!
 //! As Pillow's `convert("RGB")` does, grey is repeated into three channels, alpha is dropped without blending, palettes are
 //! looked up and CMYK is converted. Of 16-bit samples the high byte is kept. Floating-point samples are refused. Of
@@ -34,7 +34,6 @@ pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<Ima
 /// [`catch_panic`](super::panics::catch_panic).
 fn open<'a>(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<impl ImageDecoder + use<'a>, Error> {
     let image_format = match format {
-        Format::Jpeg => ImageFormat::Jpeg,
         Format::WebP => ImageFormat::WebP,
         Format::Gif => ImageFormat::Gif,
         Format::Bmp => ImageFormat::Bmp,

@@ -1,4 +1,4 @@
-//! Decoders of the formats other than JPEG, and of rare JPEGs: bytes to RGB, or to the requested pixel format.
+//! Decoders of the formats other than JPEG: bytes to RGB, or to the requested pixel format.
 //!
 //! | module | content |
 //! |---|---|
@@ -135,12 +135,6 @@ pub(crate) fn decode_region<'a>(
     };
     geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
     Ok(region)
-}
-
-/// Decodes a JPEG of a kind that our decoder does not read, such as CMYK.
-pub(crate) fn decode_rare_jpeg(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
-    let options = DecodeOptions::default().with_limits(*limits);
-    decode(Format::Jpeg, bytes, &CodecOptions::from(&options), pixels)
 }
 
 fn not_decoded(format: Format) -> Error {

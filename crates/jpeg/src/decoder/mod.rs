@@ -57,7 +57,7 @@ pub enum DecodePath {
     Restarts,
     /// From the start of the scan up to the last row needed.
     Start,
-    /// Several scans together (progressive images, or components in separate scans), up to the last row needed.
+    /// Several scans together (progressive images, components in separate scans, or four components), up to the last row needed.
     Scans,
 }
 

@@ -53,6 +53,10 @@ pub enum Color {
     YCbCr,
     /// Red, green and blue: by the Adobe marker or the component identifiers.
     Rgb,
+    /// Cyan, magenta, yellow and black, inverted as Adobe writes them: 255 is no ink.
+    Cmyk,
+    /// YCbCr of inverted cyan, magenta and yellow; and inverted black: by the Adobe marker.
+    Ycck,
 }
 
 /// One colour component of the frame.
@@ -80,8 +84,8 @@ pub struct Header {
     pub process: Process,
     /// The colour space.
     pub color: Color,
-    /// Whether one sequential scan has all components in order. Only such an image has entry points. The
-    /// scans of any other are decoded together.
+    /// Whether one sequential scan has all components, one or three. Only such an image has entry points. The scans of any other are
+    /// decoded together.
     pub one_scan: bool,
     /// MCUs between restart markers of the first scan; 0 if there are none.
     pub restart_interval: u32,
@@ -89,10 +93,15 @@ pub struct Header {
 }
 
 impl Header {
-    /// The colour components: one or three.
+    /// The colour components: one, three or four.
     #[must_use]
     pub fn components(&self) -> &[Component] {
-        &self.components[..if self.color == Color::Grey { 1 } else { 3 }]
+        let count = match self.color {
+            Color::Grey => 1,
+            Color::YCbCr | Color::Rgb => 3,
+            Color::Cmyk | Color::Ycck => 4,
+        };
+        &self.components[..count]
     }
 
     /// Largest horizontal and vertical sampling factor.
@@ -170,7 +179,7 @@ impl Frame {
         if found > allowed {
             return Err(Error::Limit { what: "pixels", allowed, found });
         }
-        if count != 1 && count != 3 {
+        if !matches!(count, 1 | 3 | 4) {
             return Err(Error::Unsupported(Feature::Components(count)));
         }
         let mut components = [Component::default(); MAX_COMPONENTS];
@@ -195,6 +204,8 @@ impl Frame {
         let ids = self.components.map(|c| c.id);
         let color = match (self.count, jfif, adobe) {
             (1, _, _) => Color::Grey,
+            (4, _, None | Some(0)) => Color::Cmyk,
+            (4, _, Some(_)) => Color::Ycck,
             (_, true, _) => Color::YCbCr,
             (_, _, Some(0)) => Color::Rgb,
             (_, _, None) if ids.starts_with(b"RGB") => Color::Rgb,

@@ -7,6 +7,9 @@ use super::segment::{self, APP0, APP14, DHT, DQT, DRI, EOI, JPG, SOI, SOS, Segme
 use super::standard;
 use crate::error::{Error, Feature, Result};
 
+/// The most components of a scan with entry points. An image of more is decoded like one of several scans.
+pub(crate) const SEQUENTIAL_COMPONENTS: usize = 3;
+
 /// A component in a scan header.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ScanComponent {
@@ -95,8 +98,10 @@ impl<'a> Parser<'a> {
                     parser.header = frame.header(jfif, adobe)?;
                     parser.header.restart_interval = parser.restart_interval;
                     let scan = parser.scan_header(&s)?;
-                    let in_order = scan.components().iter().map(|c| c.index).eq(0..parser.header.components().len());
-                    parser.header.one_scan = in_order && parser.header.process == Process::Sequential;
+                    let components = parser.header.components().len();
+                    parser.header.one_scan = scan.components().len() == components
+                        && components <= SEQUENTIAL_COMPONENTS
+                        && parser.header.process == Process::Sequential;
                     return Ok((parser, scan));
                 }
                 marker => match frame_process(marker) {

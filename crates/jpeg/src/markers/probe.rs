@@ -20,8 +20,8 @@ pub struct FrameInfo {
 }
 
 impl FrameInfo {
-    /// Reads the segments of `jpeg` up to its first scan. In contrast to [`Header::parse`](crate::Header::parse) it accepts four
-    /// components and any tables, because it only reports sizes.
+    /// Reads the segments of `jpeg` up to its first scan. In contrast to [`Header::parse`](crate::Header::parse) it accepts any
+    /// tables and sampling factors, because it only reports sizes.
     ///
     /// # Errors
     /// [`Error::NotJpeg`], [`Error::Ends`] or [`Error::Segment`] for bytes that break the format; [`Error::Unsupported`] for

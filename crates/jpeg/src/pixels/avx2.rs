@@ -16,18 +16,17 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi8 as unpacklo_epi8, _mm256_unpacklo_epi16 as unpacklo_epi16,
 };
 
-use super::color::{BLUE_CB, GREEN_CB, GREEN_CR, RED_CR};
+use super::color::{BLUE_CB, Conversion, GREEN_CB, GREEN_CR, RED_CR};
 use super::simd::{MASKS, define_pixels};
 use crate::cpu::Avx2;
-use crate::markers::header::Color;
 
 define_pixels!(Avx2, "avx2", __m256i, 16, i32);
 
 #[target_feature(enable = "avx2")]
-fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+fn convert(conversion: Conversion, rows: [&[u8]; 3], out: &mut [u8]) {
     let n = out.len() / 3;
     for x in (0..n).step_by(32) {
-        let pixels = colors(color, rows, x);
+        let pixels = colors(conversion, rows, x);
         let here = &mut out[3 * x..];
         match here.first_chunk_mut() {
             Some(here) => store(pixels, here),

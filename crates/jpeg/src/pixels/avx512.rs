@@ -17,18 +17,17 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi16 as unpacklo_epi16,
 };
 
-use super::color::{BLUE_CB, GREEN_CB, GREEN_CR, RED_CR};
+use super::color::{BLUE_CB, Conversion, GREEN_CB, GREEN_CR, RED_CR};
 use super::simd::{MASKS, define_pixels};
 use crate::cpu::Avx512;
-use crate::markers::header::Color;
 
 define_pixels!(Avx512, "avx512f,avx512bw", __m512i, 32, u32);
 
 #[target_feature(enable = "avx512f,avx512bw")]
-fn convert(color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+fn convert(conversion: Conversion, rows: [&[u8]; 3], out: &mut [u8]) {
     let n = out.len() / 3;
     for x in (0..n).step_by(64) {
-        let parts = interleave(colors(color, rows, x));
+        let parts = interleave(colors(conversion, rows, x));
         let here = &mut out[3 * x..];
         match here.first_chunk_mut::<192>() {
             Some(here) => {

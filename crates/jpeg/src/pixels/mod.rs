@@ -34,13 +34,13 @@ mod tests {
             [0, 255, (state >> 16) as u8, (state >> 24) as u8][(state >> 14) as usize % 4]
         };
         for n in (2..200).chain([1000]) {
-            let rows: [Vec<u8>; 3] = std::array::from_fn(|_| (0..n + 64).map(|_| random()).collect());
-            let [a, b, c] = rows.each_ref().map(|row| &row[..]);
+            let rows: [Vec<u8>; 4] = std::array::from_fn(|_| (0..n + 64).map(|_| random()).collect());
+            let [a, b, c, k] = rows.each_ref().map(|row| &row[..]);
             let results = |cpu: &CpuFeatures| {
                 let mut out = Vec::new();
-                for color in [Color::Grey, Color::Rgb, Color::YCbCr] {
+                for color in [Color::Grey, Color::Rgb, Color::YCbCr, Color::Cmyk, Color::Ycck] {
                     let mut pixels = vec![77; 3 * n + 200];
-                    color::convert(cpu, color, [a, b, c], &mut pixels[..3 * n]);
+                    color::convert(cpu, color, [a, b, c, k], &mut pixels[..3 * n]);
                     out.push(pixels);
                 }
                 let (mut across, mut both) = (vec![0; 2 * n + 64], vec![0; 2 * n + 64]);
@@ -55,6 +55,25 @@ mod tests {
             }
         }
     }
+
+    /// The expected pixels are Pillow's `convert("RGB")` and `convert("L")` of these inks.
+    #[test]
+    fn converts_cmyk_as_pillow_does() {
+        for (inks, rgb, gray) in [
+            ([10, 200, 30, 40], [2, 31, 5], 19),
+            ([255, 0, 128, 255], [255, 0, 128], 91),
+            ([77, 77, 77, 0], [0, 0, 0], 0),
+            ([1, 254, 127, 129], [1, 128, 64], 83),
+            ([200, 100, 50, 254], [199, 100, 50], 124),
+        ] {
+            let rows = inks.map(|ink: u8| [ink; 1 + 64]);
+            let (mut pixel, mut grey) = ([0; 3], [0]);
+            color::convert(&CpuFeatures::detect(), Color::Cmyk, rows.each_ref().map(|row| &row[..]), &mut pixel);
+            color::convert_to_gray(Color::Cmyk, rows.each_ref().map(|row| &row[..]), &mut grey);
+            assert_eq!((pixel, grey), (rgb, [gray]));
+        }
+    }
+
     /// Rows without the bytes after them that vector code reads are an error of the caller, not zeros.
     #[test]
     fn short_rows_panic() {
@@ -68,9 +87,9 @@ mod tests {
             assert!(panics(&|| upsample::across(&cpu, &row, 20, &mut [0; 128])));
             assert!(panics(&|| upsample::both(&cpu, &long, &row, 20, &mut [0; 128])));
             assert!(panics(&|| upsample::across(&cpu, &long, 20, &mut [0; 40])));
-            assert!(panics(&|| color::convert(&cpu, Color::YCbCr, [&long, &long, &row], &mut [0; 60])));
+            assert!(panics(&|| color::convert(&cpu, Color::YCbCr, [&long, &long, &row, &[]], &mut [0; 60])));
             upsample::across(&cpu, &long, 20, &mut [0; 128]);
-            color::convert(&cpu, Color::YCbCr, [&long; 3], &mut [0; 60]);
+            color::convert(&cpu, Color::YCbCr, [&long, &long, &long, &[]], &mut [0; 60]);
         }
     }
 }

@@ -27,9 +27,9 @@ macro_rules! define_pixels {
             }
 
             /// As [`super::color::convert`]. The rows must have at least a vector more than the samples used.
-            pub(super) fn convert_to_rgb(self, color: Color, rows: [&[u8]; 3], out: &mut [u8]) {
+            pub(super) fn convert_to_rgb(self, conversion: Conversion, rows: [&[u8]; 3], out: &mut [u8]) {
                 // SAFETY: as above.
-                unsafe { convert(color, rows, out) }
+                unsafe { convert(conversion, rows, out) }
             }
         }
 
@@ -97,11 +97,11 @@ macro_rules! define_pixels {
         /// Loads a vector of samples of each row, and converts them to red, green and blue.
         #[inline]
         #[target_feature(enable = $features)]
-        fn colors(color: Color, rows: [&[u8]; 3], x: usize) -> [$vector; 3] {
-            match color {
-                Color::Grey => [load(rows[0], x); 3],
-                Color::Rgb => [load(rows[0], x), load(rows[1], x), load(rows[2], x)],
-                Color::YCbCr => ycbcr(load(rows[0], x), load(rows[1], x), load(rows[2], x)),
+        fn colors(conversion: Conversion, rows: [&[u8]; 3], x: usize) -> [$vector; 3] {
+            match conversion {
+                Conversion::Grey => [load(rows[0], x); 3],
+                Conversion::Rgb => [load(rows[0], x), load(rows[1], x), load(rows[2], x)],
+                Conversion::YCbCr => ycbcr(load(rows[0], x), load(rows[1], x), load(rows[2], x)),
             }
         }
 

@@ -122,7 +122,7 @@ impl PixelWriter {
                 Some(plane) => self.windows[i].pixels(plane, self.y, rect.x),
                 None => &[],
             };
-            let rows = [row(0), row(1), row(2)];
+            let rows = [row(0), row(1), row(2), row(3)];
             match plan.channels {
                 Channels::Rgb => color::convert(cpu, color, rows, pixels),
                 Channels::Gray => color::convert_to_gray(color, rows, pixels),

@@ -7,6 +7,7 @@ use crate::entropy::decode::MAX_OVERSHOOT;
 use crate::error::{Error, Feature, Result};
 use crate::image::ParsedImage;
 use crate::markers::header::{Header, MAX_COMPONENTS};
+use crate::markers::parser::SEQUENTIAL_COMPONENTS;
 use crate::markers::standard::ZIGZAG;
 use crate::multiscan::coefficient_row::BlockGrid;
 use crate::multiscan::decoder::MultiScanDecoder;
@@ -125,8 +126,11 @@ impl Symbols {
 
     /// Appends the symbols of an image of several scans, a row of MCUs at a time.
     fn push_all_scans(&mut self, image: &ParsedImage<'_>, multiscan: &mut MultiScanDecoder) -> Result<()> {
-        self.quant = multiscan.begin(image)?;
         let components = self.header.components();
+        if components.len() > SEQUENTIAL_COMPONENTS {
+            return Err(Error::Unsupported(Feature::Components(components.len() as u8)));
+        }
+        self.quant = multiscan.begin(image)?;
         if self.quant[..components.len()].contains(&None) {
             return Err(Error::Unsupported(Feature::Incomplete));
         }

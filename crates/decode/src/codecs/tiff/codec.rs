@@ -129,6 +129,9 @@ impl<'l, 'a> Codec<'l, 'a> {
         let limits = crate::encoded::unlimited();
         let invalid = |source| Error::Jpeg { source };
         let header = jpeg::Header::parse(&self.input, &limits).map_err(invalid)?;
+        if header.components().len() > 3 {
+            return Err(unsupported("JPEG strips or tiles of four components"));
+        }
         let (width, height) = self.layout.chunk;
         // Encoders pad tiles. The last strip may have the height of the others or only that of its rows.
         if header.width != width || header.height < rows || header.height > height.max(rows) {

@@ -55,7 +55,6 @@ fn feature_name(feature: Feature) -> &'static str {
         Feature::Components(_) => "a number of components other than one, three and four",
         Feature::Sampling => "sampling factors that do not divide each other",
         Feature::McuBlocks => "more than 10 blocks in an MCU",
-        Feature::Incomplete => "progressive scans of which some are missing",
         _ => "an unknown frame header",
     }
 }

@@ -111,8 +111,8 @@ pub enum Feature {
     /// A height that is only given after the first scan (DNL marker).
     #[error("a height given after the image data")]
     Height,
-    /// A progressive image without the scans of its lowest frequencies. libjpeg estimates them from the blocks around.
-    #[error("progressive scans of which some are missing")]
+    /// An image of which scans are missing. Only transcoding reports it.
+    #[error("scans of which some are missing")]
     Incomplete,
     /// Coefficients beyond the range of 8-bit samples. Only transcoding reports them.
     #[error("coefficients beyond the range of a sequential scan")]

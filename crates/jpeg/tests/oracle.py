@@ -5,8 +5,7 @@
 
 Needs Pillow built with libjpeg-turbo. Searches each FOLDER for JPEGs, and makes further images of all samplings, odd sizes, restart
 intervals and qualities. Decodes every image whole and at 1/2, 1/4 and 1/8, with and without entry points and vector
-instructions, to RGB and to grey, and random rectangles of it, which must equal those of libjpeg-turbo's whole image. Incomplete progressive images
-are skipped, because libjpeg smooths them.
+instructions, to RGB and to grey, and random rectangles of it, which must equal those of libjpeg-turbo's whole image.
 """
 
 import io

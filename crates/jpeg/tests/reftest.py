@@ -15,8 +15,6 @@ REFUSED = {
     "mozilla_jpg-size-6x6.jpg": "not a JPEG: expected it to start with ff d8, found [89, 50]",
     "partial_progressive.jpg": "the JPEG's image data are damaged in MCU row 0 of 1, near byte 1028: the data end before "
     "the image does (the file was cut short, or bytes were lost)",
-    "progressive-missing-ac.jpg": "this JPEG uses progressive scans of which some are missing, which this decoder does "
-    "not read; use a general image decoder",
 }
 
 

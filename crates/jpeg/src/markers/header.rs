@@ -90,6 +90,8 @@ pub struct Header {
     /// MCUs between restart markers of the first scan; 0 if there are none.
     pub restart_interval: u32,
     pub(crate) components: [Component; MAX_COMPONENTS],
+    /// The vertical sampling factor of the first component as coded. In `components`, that of a single one is 1.
+    pub(crate) first_v: u8,
 }
 
 impl Header {
@@ -169,6 +171,7 @@ pub(super) struct Frame {
     height: u32,
     process: Process,
     components: [Component; MAX_COMPONENTS],
+    first_v: u8,
     count: usize,
 }
 
@@ -195,7 +198,7 @@ impl Frame {
             let (h, v) = if count == 1 { (1, 1) } else { (h, v) };
             components[i] = Component { id: b[0], h, v, table: b[2] };
         }
-        Ok(Frame { width, height, process, components, count: usize::from(count) })
+        Ok(Frame { width, height, process, components, first_v: rest[1] & 15, count: usize::from(count) })
     }
 
     /// Returns the header with the colour space that libjpeg chooses: by JFIF first, then by the Adobe marker's `transform`,
@@ -211,8 +214,9 @@ impl Frame {
             (_, _, None) if ids.starts_with(b"RGB") => Color::Rgb,
             _ => Color::YCbCr,
         };
-        let Frame { width, height, process, components, .. } = *self;
-        let header = Header { width, height, process, color, one_scan: false, restart_interval: 0, components };
+        let Frame { width, height, process, components, first_v, .. } = *self;
+        let header =
+            Header { width, height, process, color, one_scan: false, restart_interval: 0, components, first_v };
         let (h, v) = header.max_sampling();
         let divides = |c: &Component| h % u32::from(c.h) == 0 && v % u32::from(c.v) == 0;
         match header.components().iter().all(divides) {

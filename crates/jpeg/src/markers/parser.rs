@@ -75,6 +75,7 @@ impl<'a> Parser<'a> {
                 one_scan: false,
                 restart_interval: 0,
                 components: [Component::default(); MAX_COMPONENTS],
+                first_v: 1,
             },
             huffman: [[None; 4]; 2],
             quant: [None; MAX_COMPONENTS],

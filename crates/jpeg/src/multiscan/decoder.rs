@@ -1,14 +1,15 @@
 //! All scans of an image, decoded together, a row of MCUs at a time.
 
 use super::coefficient_row::{BLOCK_BYTES, BlockGrid, CoefficientRow};
-use super::progress::Progress;
+use super::progress::{Progress, QuantTables};
 use super::scan::{Class, Scan};
+use super::smoothing::{self, AHEAD, Smoothing};
 use crate::buffer::clear_with_capacity;
-use crate::error::{Error, Feature, Result};
+use crate::error::{Error, Result};
 use crate::huffman::band_table::BandTable;
 use crate::huffman::code_table::CodeTable;
 use crate::image::ParsedImage;
-use crate::markers::header::{MAX_COMPONENTS, Process};
+use crate::markers::header::Process;
 use crate::markers::parser::{Parser, ScanHeader};
 use crate::markers::segment::{SOS, end_of_scan};
 use crate::plan::DecodePlan;
@@ -18,23 +19,26 @@ use crate::plan::DecodePlan;
 pub(crate) struct MultiScanDecoder {
     scans: Vec<Scan>,
     tables: Tables,
-    coefs: CoefficientRow,
+    /// Rows of MCUs: one, or with smoothing row `r` at `r` modulo their number.
+    coefs: [CoefficientRow; 1 + AHEAD as usize],
+    smoothing: Smoothing,
+    /// The next row to decode.
+    next: u32,
 }
-
-/// Quantisation tables of the components, in natural order.
-type QuantTables = [Option<[u16; 64]>; MAX_COMPONENTS];
 
 impl MultiScanDecoder {
     /// Reads the headers of all scans and prepares decoding from the first row of MCUs. Returns the quantisation tables.
     ///
     /// # Errors
-    /// If a header is damaged, low frequencies are missing, or the scans are beyond a limit. Damage in the entropy-coded data up to
+    /// If a header is damaged or the scans are beyond a limit. Damage in the entropy-coded data up to
     /// there is reported first, but not if a limit is exceeded.
     pub(crate) fn begin(&mut self, image: &ParsedImage<'_>) -> Result<QuantTables> {
         let header = image.header();
         self.tables.clear();
         clear_with_capacity(&mut self.scans, max_scans(image));
-        self.coefs.begin(header);
+        self.next = 0;
+        self.coefs[0].begin(header);
+        self.smoothing.begin(None, 0);
         let quant = self.read_headers(image);
         if quant.as_ref().is_err_and(|error| !matches!(error, Error::Limit { .. })) {
             for row in 0..header.mcus().1 {
@@ -49,9 +53,9 @@ impl MultiScanDecoder {
         let header = parser.header;
         let mut progress = Progress::new(header.components().len());
         let mut scan = image.scan;
-        let mut budget = BlockBudget::new(&self.coefs.grids, parser.limits().passes);
+        let mut budget = BlockBudget::new(&self.coefs[0].grids, parser.limits().passes);
         loop {
-            budget.spend(&self.coefs.grids, &scan)?;
+            budget.spend(&self.coefs[0].grids, &scan)?;
             progress.record(&scan);
             self.push(&parser, &scan)?;
             // libjpeg ignores what follows a first sequential scan of all components.
@@ -67,10 +71,11 @@ impl MultiScanDecoder {
                 Err(e) => return Err(e),
             }
         }
-        match progress.needs_smoothing(&header, &parser.quant) {
-            true => Err(Error::Unsupported(Feature::Incomplete)),
-            false => Ok(parser.quant),
+        self.smoothing.begin(progress.estimated(&header, &parser.quant), self.coefs[0].blocks().len());
+        if self.smoothing.is_needed() {
+            self.coefs[1..].iter_mut().for_each(|coefs| coefs.begin(&header));
         }
+        Ok(parser.quant)
     }
 
     fn push(&mut self, parser: &Parser<'_>, scan: &ScanHeader) -> Result<()> {
@@ -96,19 +101,39 @@ impl MultiScanDecoder {
         });
     }
 
+    /// Whether coefficients are estimated, because scans are missing.
+    pub(crate) fn estimates(&self) -> bool {
+        self.smoothing.is_needed()
+    }
+
     /// Decodes row `row` of MCUs; all rows before it must have been decoded, in order.
     pub(crate) fn decode_row(&mut self, image: &ParsedImage<'_>, row: u32) -> Result<&CoefficientRow> {
-        self.coefs.clear();
-        for scan in &mut self.scans {
-            scan.decode_row(image.bytes(), image.header(), &self.tables, row as usize, &mut self.coefs)?;
+        let rows = image.header().mcus().1;
+        let smooth = self.smoothing.is_needed();
+        let (held, end) = if smooth { (1 + AHEAD, (row + 1 + AHEAD).min(rows)) } else { (1, row + 1) };
+        while self.next < end {
+            let coefs = &mut self.coefs[(self.next % held) as usize];
+            coefs.clear();
+            for scan in &mut self.scans {
+                scan.decode_row(image.bytes(), image.header(), &self.tables, self.next as usize, coefs)?;
+            }
+            if smooth {
+                self.smoothing.keep(self.next, coefs);
+            }
+            self.next += 1;
         }
-        self.coefs.find_last();
-        Ok(&self.coefs)
+        let coefs = &mut self.coefs[(row % held) as usize];
+        if smooth {
+            self.smoothing.estimate((row, rows), coefs);
+        }
+        coefs.find_last();
+        Ok(coefs)
     }
 
     /// Bytes of memory held.
     pub(crate) fn capacity(&self) -> usize {
-        self.scans.capacity() * size_of::<Scan>() + self.tables.capacity() + self.coefs.capacity()
+        let coefs: usize = self.coefs.iter().map(CoefficientRow::capacity).sum();
+        self.scans.capacity() * size_of::<Scan>() + self.tables.capacity() + coefs + self.smoothing.capacity()
     }
 }
 
@@ -218,11 +243,14 @@ pub(crate) fn max_bytes(image: &ParsedImage<'_>) -> usize {
     // A scan of a progressive image needs one table of AC coefficients, or one of DC codes for each of its components; a scan of
     // a sequential image needs both for each component. Lists of tables grow to twice their length, and to four at least.
     let (scans, components) = (max_scans(image), image.header().components().len());
-    let (codes, ac) = match image.header().process {
-        Process::Sequential => (scans * components, scans * components),
-        Process::Progressive => (scans * components, scans),
+    // Smoothing holds more rows of blocks.
+    let (codes, ac, block) = match image.header().process {
+        Process::Sequential => (scans * components, scans * components, BLOCK_BYTES),
+        Process::Progressive => {
+            (scans * components, scans, (1 + AHEAD as usize) * BLOCK_BYTES + smoothing::BLOCK_BYTES)
+        }
     };
     let lists = 2 * (codes + ac + 8) * size_of::<usize>();
     let tables = codes * size_of::<CodeTable>() + ac * size_of::<BandTable>();
-    scans * size_of::<Scan>() + tables + lists + blocks * BLOCK_BYTES
+    scans * size_of::<Scan>() + tables + lists + blocks * block
 }

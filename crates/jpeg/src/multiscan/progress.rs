@@ -1,11 +1,15 @@
 //! Which bits of the coefficients the scans so far have delivered (ITU-T T.81, annex G).
 
+use super::smoothing::Estimated;
 use crate::markers::header::{Header, MAX_COMPONENTS, Process};
 use crate::markers::parser::ScanHeader;
 use crate::markers::standard::ZIGZAG;
 
-/// The first AC coefficients, in zigzag order, that libjpeg estimates if they are not known.
-const ESTIMATED: std::ops::Range<usize> = 1..10;
+/// The first AC coefficients, in zigzag order, that libjpeg estimates if they are not known exactly.
+pub(super) const ESTIMATED: std::ops::Range<usize> = 1..10;
+
+/// Quantisation tables of the components, in natural order.
+pub(super) type QuantTables = [Option<[u16; 64]>; MAX_COMPONENTS];
 
 /// For each coefficient of each component, the number of low bits that are not known yet; `None` before its first scan.
 pub(crate) struct Progress {
@@ -30,18 +34,28 @@ impl Progress {
         self.unknown[..self.components].iter().flatten().all(|b| *b == Some(0))
     }
 
-    /// Whether libjpeg estimates low frequencies from the DC coefficients of the blocks around (`smoothing_ok`): of progressive
-    /// images if some of them are not exact, but DC is known of every component. `quant` are the quantisation tables.
-    pub(crate) fn needs_smoothing(&self, header: &Header, quant: &[Option<[u16; 64]>; MAX_COMPONENTS]) -> bool {
-        let mut components = self.unknown[..self.components].iter();
-        let inexact =
-            || self.unknown[..self.components].iter().any(|bits| bits[ESTIMATED].iter().any(|b| *b != Some(0)));
+    /// Returns what libjpeg estimates of each component from the DC coefficients of the blocks around (`smoothing_ok`); `None` if
+    /// nothing. It does so for progressive images if some low frequencies are not exact, but DC is known of every component.
+    /// `quant` are the quantisation tables.
+    pub(super) fn estimated(
+        &self,
+        header: &Header,
+        quant: &QuantTables,
+    ) -> Option<[Option<Estimated>; MAX_COMPONENTS]> {
+        let components = || self.unknown[..self.components].iter();
+        let inexact = components().any(|bits| bits[ESTIMATED].iter().any(|b| *b != Some(0)));
         let divides = |table: &Option<[u16; 64]>| {
             table.is_some_and(|table| ZIGZAG[..ESTIMATED.end].iter().all(|&natural| table[usize::from(natural)] != 0))
         };
-        header.process == Process::Progressive
-            && components.all(|bits| bits[0].is_some())
+        let needed = header.process == Process::Progressive
+            && components().all(|bits| bits[0].is_some())
             && quant[..self.components].iter().all(divides)
-            && inexact()
+            && inexact;
+        let of = |i: usize| {
+            let unknown = self.unknown[i].first_chunk()?;
+            let v = if self.components == 1 { header.first_v } else { header.components[i].v };
+            Some(Estimated { unknown: *unknown, quant: quant[i]?, v: v.into() })
+        };
+        needed.then(|| std::array::from_fn(of))
     }
 }

@@ -131,7 +131,7 @@ impl Symbols {
             return Err(Error::Unsupported(Feature::Components(components.len() as u8)));
         }
         self.quant = multiscan.begin(image)?;
-        if self.quant[..components.len()].contains(&None) {
+        if self.quant[..components.len()].contains(&None) || multiscan.estimates() {
             return Err(Error::Unsupported(Feature::Incomplete));
         }
         if components.len() > 1 && components.iter().map(|c| c.h * c.v).sum::<u8>() > 10 {

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use shardtool_jpeg::{Channels, Damage, Decoder, Error, Feature, Header, Limits, Rect, Request, Scale};
+use shardtool_jpeg::{Channels, Damage, Decoder, Error, Feature, Header, Limits, Rect, Request, Scale, transcode};
 
+use crate::corpora::crc32;
 use crate::decoding::{decode, part, whole};
 
 /// A scan of an image: its component, or `None` for several, whether it has AC coefficients, and where its data are.
@@ -105,6 +106,35 @@ fn scan(ids: &[u8], [first, last, bits]: [u8; 3], zeros: usize) -> Vec<u8> {
     let parts = ids.iter().flat_map(|&id| [id, 0]);
     let body: Vec<u8> = [ids.len() as u8].into_iter().chain(parts).chain([first, last, bits]).collect();
     [segment(0xda, &body), vec![0; zeros]].concat()
+}
+
+/// The checksums are those of libjpeg-turbo 3.2.0 by Pillow. Of the first files all AC coefficients are missing.
+#[test]
+fn estimates_the_low_frequencies_of_missing_scans() {
+    let jpeg = include_bytes!("../data/progressive-420.jpg");
+    let expected = [
+        0x64e1_ce2c,
+        0xf1bd_c234,
+        0xb8ca_1258,
+        0x415e_5884,
+        0x14ac_f147,
+        0xc547_2540,
+        0x8095_8b83,
+        0xbcbe_d988,
+        0x4e1b_7152,
+    ];
+    let mut decoder = Decoder::from_env();
+    let starts: Vec<_> = memchr::memmem::find_iter(jpeg, &[0xff, 0xda]).skip(1).collect();
+    for (count, (cut, expected)) in starts.iter().zip(expected).enumerate() {
+        let part = [&jpeg[..*cut], &[0xff, 0xd9]].concat();
+        let pixels = decode(&mut decoder, &part, None, &whole(Scale::Full)).unwrap();
+        assert_eq!(crc32(&pixels), expected, "{} scans", count + 1);
+        let rect = Rect { x: 11, y: 30, width: 40, height: 9 };
+        let request = Request { rect: Some(rect), ..Request::default() };
+        assert!(decode(&mut decoder, &part, None, &request).unwrap() == self::part(&pixels, 70, rect));
+        assert_eq!(transcode(&part, &mut decoder), Err(Error::Unsupported(Feature::Incomplete)));
+    }
+    assert_eq!(starts.len(), expected.len());
 }
 
 /// A scan of a few bytes can go over all blocks of a large image, so that the time for its scans has to be bounded beforehand.

@@ -43,6 +43,9 @@ COMMON = [
     [(4, 3), (1, 1), (1, 1)],
 ]
 
+#: The largest number of low bits that a scan can leave out.
+BEYOND = 13
+
 
 class Bits:
     """Entropy-coded data with byte stuffing, as symbols whose codes are chosen at the end."""
@@ -389,12 +392,15 @@ def make(seed, number):
     if rng.random() < 0.1 and (progressive or len(script) > 1):
         script.append(rng.choice(script))
         notes.add("repeated")
-    if rng.random() < 0.12 and len(script) > 1:
+    if rng.random() < (0.3 if progressive else 0.12) and len(script) > 1:
         del script[rng.randint(1, len(script) - 1) :]
         notes.add("missing scans")
     if rng.random() < 0.05:
         rng.shuffle(script)
         notes.add("shuffled")
+    if progressive and rng.random() < 0.05:
+        script.append(([rng.randrange(count)], (1, 63), 0, BEYOND))
+        notes.add("beyond 16 bits")
     out = bytearray(b"\xff\xd8")
     if rng.random() < 0.3:
         out += segment(0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0")
@@ -418,6 +424,10 @@ def make(seed, number):
         if (group, band, high, low) in script[:at] and rng.random() < 0.7:
             # The coefficients that are not 0 replace those before.
             fill(scan)
+        if low == BEYOND:
+            # They become 0 in a coefficient of 16 bits.
+            for block in (block for row in scan[0].blocks for block in row):
+                block[1:] = [rng.choice([0, 0, 8 << BEYOND]) for _ in block[1:]]
         if not progressive:
             write_sequential(bits, scan, mcus)
         elif band == (0, 0):

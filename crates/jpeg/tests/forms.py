@@ -410,7 +410,7 @@ def make(seed, number):
     for i, values in enumerate(tables):
         wide = max(values) > 255
         body = b"".join(v.to_bytes(2, "big") for v in values) if wide else bytes(values)
-        out += segment(0xDB, bytes([wide << 4 | i]) + body)
+        out += segment(0xDB, bytes([wide * rng.choice([1, 1, 15]) << 4 | i]) + body)
     frame = b"".join(bytes([c.id, f[0] << 4 | f[1], c.table]) for c, f in zip(components, factors))
     header = b"\x08" + height.to_bytes(2, "big") + width.to_bytes(2, "big") + bytes([count]) + frame
     out += segment(0xC2 if progressive else rng.choice([0xC0, 0xC1]), header)
@@ -438,7 +438,9 @@ def make(seed, number):
         for item in bits.items:
             if item[0] not in ("bits", "restart"):
                 frequencies[item[0]][item[1]] += 1
-        codes, selected = {}, [[0, 0] for _ in group]
+        # Tables that are not used need not exist.
+        unused = 0 if not progressive else rng.choice([0, 0, 15])
+        codes, selected = {}, [[unused, unused] for _ in group]
         for (kind, i), counter in frequencies.items():
             body, codes[kind, i] = huffman(counter)
             out += segment(0xC4, bytes([(kind == "ac") << 4 | i]) + body)

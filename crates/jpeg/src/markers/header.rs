@@ -3,6 +3,9 @@
 use super::segment::{DAC, DHT, JPG, Segment};
 use crate::error::{Error, Feature, Result};
 
+/// The largest width and height that libjpeg reads (`JPEG_MAX_DIMENSION`).
+const MAX_SIDE: u32 = 65_500;
+
 /// The most components of an image.
 pub(crate) const MAX_COMPONENTS: usize = 4;
 
@@ -68,7 +71,7 @@ pub struct Component {
     pub h: u8,
     /// Vertical sampling factor, 1 to 4.
     pub v: u8,
-    /// Index of its quantisation table, 0 to 3.
+    /// Index of its quantisation table: 0 to 3, if a scan has the component.
     pub table: u8,
 }
 
@@ -157,7 +160,7 @@ impl<'a> FrameSize<'a> {
         if height == 0 {
             return Err(Error::Unsupported(Feature::Height));
         }
-        if components.len() < 3 * usize::from(count) || count == 0 {
+        if components.len() != 3 * usize::from(count) || count == 0 {
             return Err(s.error("three bytes for each component", components.len() as u64));
         }
         Ok(FrameSize { width, height, count, components })
@@ -178,6 +181,9 @@ pub(super) struct Frame {
 impl Frame {
     pub(super) fn parse(s: &Segment<'_>, process: Process, limits: &Limits) -> Result<Frame> {
         let FrameSize { width, height, count, components: rest } = FrameSize::parse(s)?;
+        if width.max(height) > MAX_SIDE {
+            return Err(s.error("a width and height of at most 65500", width.max(height)));
+        }
         let (found, allowed) = (u64::from(width) * u64::from(height), limits.pixels);
         if found > allowed {
             return Err(Error::Limit { what: "pixels", allowed, found });
@@ -190,9 +196,6 @@ impl Frame {
             let (h, v) = (b[1] >> 4, b[1] & 15);
             if !(1..=4).contains(&h) || !(1..=4).contains(&v) {
                 return Err(s.error("sampling factors from 1 to 4", b[1]));
-            }
-            if b[2] > 3 {
-                return Err(s.error("a quantisation table from 0 to 3", b[2]));
             }
             // A single component is never interleaved, so its factors have no meaning.
             let (h, v) = if count == 1 { (1, 1) } else { (h, v) };

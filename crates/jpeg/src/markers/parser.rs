@@ -156,9 +156,10 @@ impl<'a> Parser<'a> {
     fn quantisation_tables(&mut self, s: &Segment<'a>) -> Result<()> {
         let mut body = s.body;
         while let [head, rest @ ..] = body {
-            let (wide, number) = (usize::from(head >> 4), usize::from(head & 15));
-            if wide > 1 || number > 3 {
-                return Err(s.error("a table of 8 or 16 bits with an index from 0 to 3", *head));
+            // Any precision other than 0 is that of 16 bits in libjpeg.
+            let (wide, number) = (usize::from(*head > 15), usize::from(head & 15));
+            if number > 3 {
+                return Err(s.error("a table with an index from 0 to 3", *head));
             }
             let size = 64 << wide;
             let values = rest.get(..size).ok_or_else(|| s.error("a whole quantisation table", rest.len() as u64))?;
@@ -226,7 +227,7 @@ impl<'a> Parser<'a> {
             scan.components[i] = ScanComponent { index, tables: (usize::from(tables >> 4), usize::from(tables & 15)) };
             if self.quant[index].is_none() {
                 let number = self.header.components[index].table;
-                let table = self.quant_in_force[usize::from(number)];
+                let table = self.quant_in_force.get(usize::from(number)).copied().flatten();
                 self.quant[index] = Some(table.ok_or_else(|| s.error("the quantisation table it names", number))?);
             }
         }

@@ -184,6 +184,41 @@ fn refuses_scans_that_libjpeg_refuses() {
     assert!(matches!(refusal(&[0x11; 3], [7, 7, 8], &[&[8, 8]]), Some(Error::Segment { marker: 0xda, .. })));
 }
 
+/// Files that libjpeg refuses because of their headers, and files that it reads although T.81 does not allow them.
+#[test]
+fn reads_the_headers_that_libjpeg_reads() {
+    let parse = |from: &[u8], to: &[u8]| {
+        let mut jpeg = head(0xc0, 16, &[1, 2, 3], &[0x11; 3]);
+        jpeg.extend(scan(&[1], [0, 63, 0], 64));
+        jpeg.extend([0xff, 0xd9]);
+        let at = memchr::memmem::find(&jpeg, from).unwrap();
+        jpeg.splice(at..at + from.len(), to.iter().copied());
+        decode(
+            &mut Decoder::from_env().with_limits(Limits::default().with_pixels(u64::MAX)),
+            &jpeg,
+            None,
+            &Request { rect: Some(Rect { x: 0, y: 0, width: 1, height: 1 }), ..Request::default() },
+        )
+    };
+    let refused = |marker, from: &[u8], to: &[u8]| match parse(from, to) {
+        Err(Error::Segment { marker: found, .. }) => assert_eq!(found, marker),
+        other => panic!("{other:?}"),
+    };
+    let frame = [0xff, 0xc0, 0, 17, 8, 0, 16, 0, 16, 3];
+    parse(&frame, &frame).unwrap();
+    // Sides of 65,500 and of one more.
+    parse(&frame, &[0xff, 0xc0, 0, 17, 8, 0xff, 0xdc, 0, 16, 3]).unwrap();
+    refused(0xc0, &frame, &[0xff, 0xc0, 0, 17, 8, 0xff, 0xdd, 0, 16, 3]);
+    refused(0xc0, &frame, &[0xff, 0xc0, 0, 17, 8, 0, 16, 0xff, 0xdd, 3]);
+    // A byte after the components.
+    refused(0xc0, &frame, &[0xff, 0xc0, 0, 18, 8, 0, 16, 0, 16, 3]);
+    refused(0xda, &[0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0], &[0xff, 0xda, 0, 9, 1, 1, 0, 0, 63, 0, 0]);
+    // A quantisation table that does not exist matters to the components of scans only.
+    parse(&[3, 0x11, 0, 0xff, 0xc4], &[3, 0x11, 9, 0xff, 0xc4]).unwrap();
+    refused(0xda, &[1, 0x11, 0, 2], &[1, 0x11, 9, 2]);
+    refused(0xda, &[1, 0x11, 0, 2], &[1, 0x11, 3, 2]);
+}
+
 #[test]
 fn ignores_a_height_that_is_given_again() {
     let mut decoder = Decoder::from_env();

@@ -2,6 +2,7 @@
 
 use crate::device::{DeviceArguments, OnDevice};
 use crate::exit::Exit;
+use crate::headings;
 use crate::load::LoadArguments;
 use crate::output::Output;
 use crate::text;
@@ -22,13 +23,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
     /// Measured epochs
-    #[arg(long, default_value_t = 3, value_name = "N")]
+    #[arg(long, default_value_t = 3, value_name = "N", help_heading = headings::OUTPUT)]
     epochs: u64,
-    /// Also print statistics as Prometheus text
-    #[arg(long, conflicts_with = "json")]
+    /// Also print Prometheus text
+    #[arg(long, conflicts_with = "json", help_heading = headings::OUTPUT)]
     prometheus: bool,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 

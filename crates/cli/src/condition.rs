@@ -1,12 +1,81 @@
 //! Conditions on features, such as `source=flickr`: which records a command shows.
 
+use crate::headings;
 use shardtool_format::manifest::{DType, Manifest};
-use shardtool_read::{Shard, Value};
+use shardtool_pack::Selection;
+use shardtool_read::{Shard, Split, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// The flag `--where`.
+#[derive(clap::Args)]
+pub(crate) struct WhereArgument {
+    /// Take only records for which this holds
+    ///
+    /// CONDITION is FEATURE, one of = != < <= > >=, and a value, such as source=flickr. May be repeated: all must hold.
+    #[arg(long = "where", value_name = "CONDITION", help_heading = headings::RECORDS)]
+    conditions: Vec<String>,
+}
+
+impl WhereArgument {
+    /// Parses the conditions on records of a dataset.
+    pub(crate) fn conditions(&self, manifest: &Manifest) -> anyhow::Result<Conditions> {
+        let parsed = self.conditions.iter().map(|text| Condition::parse(text, manifest));
+        Ok(Conditions(parsed.collect::<anyhow::Result<_>>()?))
+    }
+
+    /// Returns the records of splits to take; `None` for all.
+    ///
+    /// # Errors
+    /// If no record is to be taken.
+    pub(crate) fn selection(&self, splits: &[Split]) -> anyhow::Result<Option<Selection>> {
+        let Some(first) = splits.first().filter(|_| !self.conditions.is_empty()) else { return Ok(None) };
+        let conditions = self.conditions(first.manifest())?;
+        if !some_hold(&conditions, splits)? {
+            anyhow::bail!("--where {}: no record meets it", self.conditions.join(" --where "));
+        }
+        let holds = move |shard: &Arc<Shard>, row| conditions.hold(shard, row);
+        Ok(Some(Selection::new(self.conditions.clone(), holds)))
+    }
+}
+
+/// Returns whether a record of the splits meets the conditions.
+fn some_hold(conditions: &Conditions, splits: &[Split]) -> anyhow::Result<bool> {
+    for split in splits {
+        for number in 0..split.entry().shards.len() {
+            let shard = split.shard(number)?;
+            for row in 0..shard.records() {
+                if conditions.hold(&shard, row)? {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Conditions that must all hold.
+pub(crate) struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// Returns whether there is no condition.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether a record meets all conditions.
+    pub(crate) fn hold(&self, shard: &Arc<Shard>, row: u64) -> shardtool_read::Result<bool> {
+        for condition in &self.0 {
+            if !condition.holds(shard, row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// A condition on one feature.
-pub(crate) struct Condition {
+struct Condition {
     feature: String,
     dtype: DType,
     operator: Operator,
@@ -43,7 +112,7 @@ const OPERATORS: [(&str, Operator); 6] = [
 
 impl Condition {
     /// Parses `FEATURE=VALUE`, or another operator: the first that occurs. The feature's type is that of the manifest.
-    pub(crate) fn parse(text: &str, manifest: &Manifest) -> anyhow::Result<Self> {
+    fn parse(text: &str, manifest: &Manifest) -> anyhow::Result<Self> {
         let first = (0..text.len()).filter(|at| text.is_char_boundary(*at)).find_map(|at| {
             let operator = OPERATORS.iter().find(|(sign, _)| text[at..].starts_with(sign));
             operator.map(|(sign, operator)| (&text[..at], *operator, &text[at + sign.len()..]))
@@ -67,7 +136,7 @@ impl Condition {
     }
 
     /// Returns whether a record meets the condition. A record without the value meets only `!=`.
-    pub(crate) fn holds(&self, shard: &Arc<Shard>, row: u64) -> anyhow::Result<bool> {
+    fn holds(&self, shard: &Arc<Shard>, row: u64) -> shardtool_read::Result<bool> {
         let value = shard.value(row, &self.feature)?.and_then(|value| value.of_type(self.dtype));
         let order = match (value, &self.operand) {
             (Some(Value::Int64(value)), Operand::Int64(operand)) => value.partial_cmp(operand),

@@ -1,6 +1,7 @@
 //! `shardtool copy`.
 
 use crate::exit::Exit;
+use crate::interrupt::{self, Interrupted};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
@@ -37,6 +38,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let mut options = CopyOptions::default();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     options.single_writer = arguments.single_writer;
+    interrupt::declare(Interrupted::Exits(
+        "interrupted: copied shards are kept; the same command continues after them",
+    ));
     let progress = Images::new("copied");
     let copied = copy(source, destination, &options, &progress);
     progress.finish();

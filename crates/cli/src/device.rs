@@ -1,5 +1,6 @@
 //! CUDA devices: lists them for `info`, and delivers a loader's batches on one for `bench`.
 
+use crate::headings;
 use crate::output;
 use crate::text;
 use anyhow::anyhow;
@@ -13,17 +14,25 @@ use std::io::Write;
 /// Which device batches are delivered on, and the type and layout of images.
 #[derive(clap::Args)]
 pub(crate) struct DeviceArguments {
-    /// Deliver batches on a device: `cuda`, or `cuda:N` with N counted from 0
-    #[arg(long, value_name = "NAME")]
+    /// Deliver batches on `cuda`, or `cuda:N`
+    ///
+    /// N is counted from 0.
+    #[arg(long, value_name = "NAME", help_heading = headings::DEVICE)]
     device: Option<String>,
-    /// Normalise the images to this type [default: float16 on a device; u8 on the host]
-    #[arg(long, value_enum)]
+    /// Normalise the images to this type
+    ///
+    /// [default: float16 on a device; u8 on the host]
+    #[arg(long, value_enum, help_heading = headings::DEVICE)]
     dtype: Option<DtypeName>,
-    /// Order of the dimensions of normalised images [default: NCHW]
-    #[arg(long, value_enum, ignore_case = true)]
+    /// Order of the dimensions [default: NCHW]
+    ///
+    /// For normalised images.
+    #[arg(long, value_enum, ignore_case = true, help_heading = headings::DEVICE, hide_short_help = true)]
     layout: Option<LayoutName>,
-    /// Hard limit of device memory for batches [default: the memory of the device]
-    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", requires = "device")]
+    /// Most device memory for batches
+    ///
+    /// [default: the memory of the device]
+    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", requires = "device", help_heading = headings::DEVICE, hide_short_help = true)]
     device_memory_limit: Option<u64>,
 }
 

@@ -1,6 +1,8 @@
 //! `shardtool extract`.
 
 use crate::exit::Exit;
+use crate::headings;
+use crate::interrupt::{self, Interrupted};
 use crate::open::SplitArguments;
 use crate::output::Output;
 use crate::progress::Images;
@@ -22,13 +24,14 @@ pub(crate) struct Arguments {
     /// A folder that does not exist yet, or is empty
     out: PathBuf,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let folder = &arguments.out;
+    interrupt::declare(Interrupted::Exits("interrupted: no image is in OUT; the same command starts again"));
     let progress = Images::new("extracted");
     let extracted = extract(&split, folder, &ExtractOptions::default(), &progress);
     progress.finish();

@@ -2,6 +2,8 @@
 
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
+use crate::headings;
+use crate::interrupt::{self, Interrupted};
 use crate::output::Output;
 use crate::pack::NamesArgument;
 use crate::progress::Images;
@@ -16,45 +18,55 @@ use std::path::PathBuf;
 /// Turn existing TFRecord files into a dataset: writes an index for each and a manifest, leaves the files as they are
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// TFRecord files, all in one folder unless --out is given; in a store, URLs or globs of URLs
+    /// TFRecord files, in one folder unless --out is given
+    ///
+    /// In a store, URLs or globs of URLs.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Write indexes, manifest and links to the files into this folder: for files on read-only storage
-    #[arg(long, value_name = "DIR")]
+    /// Folder for indexes, manifest and links
+    ///
+    /// For files on read-only storage: the folder gets links to the files.
+    #[arg(long, value_name = "DIR", help_heading = headings::OUTPUT)]
     out: Option<PathBuf>,
-    /// Name of the split: of the files that are named for it, or of all if none is named for a split [default: the split in
-    /// each name, else the part before -NNNNN, else train]
-    #[arg(long, value_name = "NAME")]
+    /// Name of the split [default: from names]
+    ///
+    /// The split of the files that are named for it, or of all files if none is named for a split [default: the split in
+    /// each name, else the part before -NNNNN, else train].
+    #[arg(long, value_name = "NAME", help_heading = headings::SPLITS)]
     split: Option<String>,
     /// Whether names of files are those of splits
-    #[arg(long, value_enum, default_value_t = NamesArgument::Auto, value_name = "HOW")]
+    #[arg(long, value_enum, default_value_t = NamesArgument::Auto, value_name = "HOW", help_heading = headings::SPLITS, hide_short_help = true)]
     splits: NamesArgument,
     #[command(flatten)]
     conventions: ConventionsArguments,
     #[command(flatten)]
     entries: EntriesArgument,
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = headings::MACHINE)]
     jobs: Option<NonZeroUsize>,
-    /// Write to a store that does not compare versions of objects: nothing else may write to the folder
-    #[arg(long)]
+    /// Write to a store without versions of objects
+    ///
+    /// For a store that does not compare versions of objects: nothing else may write to the folder.
+    #[arg(long, help_heading = headings::MACHINE, hide_short_help = true)]
     single_writer: bool,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 
 /// Which features of existing records hold the image and the label.
 #[derive(clap::Args)]
 pub(crate) struct ConventionsArguments {
-    /// Feature that holds the image
-    #[arg(long, default_value = "image/encoded", value_name = "FEATURE")]
+    /// Feature of the image
+    #[arg(long, default_value = "image/encoded", value_name = "FEATURE", help_heading = headings::SOURCE_FIELDS)]
     image: String,
-    /// Feature that holds the label
-    #[arg(long, default_value = "image/class/label", value_name = "FEATURE")]
+    /// Feature of the label
+    #[arg(long, default_value = "image/class/label", value_name = "FEATURE", help_heading = headings::SOURCE_FIELDS)]
     label: String,
-    /// What to subtract from a stored label to get the class id
-    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    /// What to subtract from labels
+    ///
+    /// The result is the class id.
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true, help_heading = headings::SOURCE_FIELDS)]
     label_offset: i64,
 }
 
@@ -77,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     options.entry_points = arguments.entries.written();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     options.single_writer = arguments.single_writer;
+    interrupt::declare(Interrupted::Stops("interrupted: the files are unchanged; the same command starts again"));
     let progress = Images::new("indexed");
     let adopted = adopt(&arguments.files, &options, &progress);
     progress.finish();

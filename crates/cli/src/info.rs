@@ -14,7 +14,9 @@ use std::path::PathBuf;
 /// Show splits, shards, sizes, fingerprints, features and classes
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder of a dataset, its manifest, or bare TFRecord files: a path, or a glob in quotes
+    /// Folder of a dataset, its manifest, or bare TFRecord files
+    ///
+    /// A path, a URL, or a glob in quotes.
     #[arg(required_unless_present = "device", conflicts_with = "device")]
     dataset: Option<PathBuf>,
     /// Show the CUDA driver, its devices and their memory, or why no device can be used
@@ -138,8 +140,14 @@ fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut Output) 
     }
     classes.sort_by_key(|(count, label)| (std::cmp::Reverse(*count), *label));
     let (name, count) = (printable(split.name()), text::plural_irregular(classes.len() as u64, "class", "classes"));
-    writeln!(out, "classes of {name}{}: {count}", surveyed(split, survey))?;
-    let max = classes[0].0;
+    let (max, min) = (classes[0].0, classes[classes.len() - 1].0);
+    // Bars of one length say nothing.
+    let equal = max == min && classes.len() > LARGEST;
+    let each = if equal { format!(", {} each", text::plural(max, "record")) } else { String::new() };
+    writeln!(out, "classes of {name}{}: {count}{each}", surveyed(split, survey))?;
+    if equal {
+        return Ok(());
+    }
     for (count, label) in classes.iter().take(LARGEST) {
         let name = text::column(&class_name(dataset, *label), 24);
         writeln!(out, "  {name} {:>9}  {}", text::count(*count), text::bar(*count, max, 38))?;
@@ -148,7 +156,11 @@ fn classes(dataset: &Dataset, split: &Split, survey: &Survey, out: &mut Output) 
     if let (Some(fewest), Some(largest)) = (rest.last(), rest.first()) {
         let records = rest.iter().map(|(count, _)| count).sum();
         let others = format!("{} others", text::count(rest.len() as u64));
-        writeln!(out, "  {others:<24} {:>9}  {} to {} each", text::count(records), fewest.0, largest.0)?;
+        let each = match (text::count(fewest.0), text::count(largest.0)) {
+            (fewest, largest) if fewest == largest => fewest,
+            (fewest, largest) => format!("{fewest} to {largest}"),
+        };
+        writeln!(out, "  {others:<24} {:>9}  {each} each", text::count(records))?;
     }
     Ok(())
 }

@@ -18,10 +18,14 @@
 //! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |
 //! | `open`, `load`, `entries`, `float_range`, `several_values`, `size` | arguments that several subcommands share |
+//! | `headings` | headings of the options in `--help` |
 //! | `exit` | exit statuses, and how errors are printed |
+//! | `interrupt` | Ctrl-C and SIGTERM |
 //! | `output` | standard output and standard error, escaped |
 //! | `progress`, `text` | progress, numbers and text in a terminal |
-#![forbid(unsafe_code)]
+//!
+//! `unsafe` occurs only in `interrupt`.
+#![deny(unsafe_code)]
 
 mod bench;
 mod condition;
@@ -34,8 +38,10 @@ mod exit;
 mod export;
 mod extract;
 mod float_range;
+mod headings;
 mod index;
 mod info;
+mod interrupt;
 mod load;
 mod ls;
 mod open;
@@ -62,7 +68,7 @@ mod view;
 pub use progress::{Images, Progress};
 pub use size::parse as parse_size;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Exit;
 use output::Output;
 use std::ffi::OsString;
@@ -72,7 +78,7 @@ use std::process::ExitCode;
 /// Packs images into checksummed, sharded datasets (TFRecord), verifies them, and loads them for training.
 #[derive(Parser)]
 #[command(name = "shardtool", version, max_term_width = 100)]
-#[command(after_help = "Exit status: 0 success, 1 a finding (damage, rejected inputs), 2 could not run.")]
+#[command(after_help = "Exit status: 0 success, 1 a finding (damage, rejected inputs), 2 could not run, 130 Ctrl-C.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -107,7 +113,10 @@ enum Command {
 
 /// Runs the command line and returns its exit status: 0 for success, 1 for a finding, 2 if the command could not run.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let result = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<_> = arguments.collect();
+    let command = if arguments.iter().any(|a| a == "-h") { short_help() } else { Arguments::command() };
+    let parsed = command.try_get_matches_from(arguments).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let result = match parsed {
         Ok(arguments) => {
             let mut out = Output::stdout();
             output::print_warnings();
@@ -119,7 +128,27 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { Exit::CouldNotRun.into() } else { ExitCode::SUCCESS };
         }
     };
-    exit::finish(result)
+    interrupt::finish(result)
+}
+
+/// Returns the command line as `-h` shows it: one line for each of the most used options, and where the others are.
+fn short_help() -> clap::Command {
+    Arguments::command().mut_subcommands(|command| {
+        let hidden = command.get_arguments().filter(|option| option.is_hide_short_help_set()).count();
+        let more = match hidden {
+            0 => String::new(),
+            n => format!(
+                "{} and details: shardtool {} --help",
+                text::plural(n as u64, "more option"),
+                command.get_name()
+            ),
+        };
+        let short = |option: clap::Arg| match option.get_action().takes_values() {
+            true => option.hide_possible_values(true),
+            false => option,
+        };
+        command.mut_args(short).after_help(more)
+    })
 }
 
 fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {

@@ -1,5 +1,6 @@
 //! Arguments of `bench` and `plan` that configure a loader.
 
+use crate::headings;
 use crate::open::SplitArguments;
 use crate::output;
 use crate::several_values;
@@ -13,85 +14,117 @@ use std::num::NonZeroU32;
 pub(crate) struct LoadArguments {
     #[command(flatten)]
     split: SplitArguments,
-    /// What to do with each record
-    #[arg(long, value_enum, default_value_t = Work::Train)]
+    /// Work of the loader: train, eval or read
+    #[arg(long, value_enum, default_value_t = Work::Train, help_heading = headings::BATCHES)]
     work: Work,
     /// Side of the images in a batch, in pixels
-    #[arg(long, default_value_t = 224, value_name = "N")]
+    #[arg(long, default_value_t = 224, value_name = "N", help_heading = headings::DECODED)]
     size: u32,
     /// Rows per batch
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    #[arg(long, default_value_t = 256, value_name = "N", help_heading = headings::BATCHES)]
     batch: u32,
     /// Order of the samples
-    #[arg(long, value_enum, default_value_t = OrderName::Shuffled)]
+    #[arg(long, value_enum, default_value_t = OrderName::Shuffled, help_heading = headings::BATCHES)]
     order: OrderName,
-    /// Consecutive records that the interleaved order keeps together
-    #[arg(long, default_value_t = RUN, value_name = "N")]
+    /// Consecutive records that interleaving keeps together
+    #[arg(long, default_value_t = RUN, value_name = "N", help_heading = headings::BATCHES, hide_short_help = true)]
     run: NonZeroU32,
-    /// Runs that the interleaved order mixes with each other
-    #[arg(long, default_value_t = WINDOW, value_name = "N")]
+    /// Runs that the interleaved order mixes
+    #[arg(long, default_value_t = WINDOW, value_name = "N", help_heading = headings::BATCHES, hide_short_help = true)]
     window: NonZeroU32,
     /// Seed of the order and of augmentation
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", help_heading = headings::BATCHES)]
     seed: u64,
-    /// What to do with the last, incomplete step of an epoch [default: drop; in sequential order: mask]
-    #[arg(long, value_enum)]
+    /// What to do with the last, incomplete step
+    ///
+    /// [default: drop; in sequential order: mask]
+    #[arg(long, value_enum, help_heading = headings::BATCHES, hide_short_help = true)]
     remainder: Option<RemainderName>,
-    /// How replicas share the samples of an epoch
-    #[arg(long, value_enum, default_value_t = PolicyName::Sample)]
+    /// How replicas share the samples
+    #[arg(long, value_enum, default_value_t = PolicyName::Sample, help_heading = headings::REPLICAS)]
     policy: PolicyName,
-    /// Rank of this replica, from 0 [default: from the environment of torchrun, Open MPI or SLURM]
-    #[arg(long, requires = "world", value_name = "N")]
+    /// Rank of this replica, from 0
+    ///
+    /// [default: from the environment of torchrun, Open MPI or SLURM]
+    #[arg(long, requires = "world", value_name = "N", help_heading = headings::REPLICAS)]
     rank: Option<u32>,
-    /// Number of replicas; without --rank this process is rank 0
-    #[arg(long, value_name = "N")]
+    /// Number of replicas
+    ///
+    /// Without --rank this process is rank 0.
+    #[arg(long, value_name = "N", help_heading = headings::REPLICAS)]
     world: Option<u32>,
-    /// Memory for batches and decoding [default: enough to prefetch 2 batches, at most half of the container's limit]
-    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE")]
+    /// Memory for batches and decoding
+    ///
+    /// [default: enough to prefetch 2 batches, at most half of the container's limit]
+    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", help_heading = headings::MACHINE)]
     memory_budget: Option<u64>,
-    /// Number of worker threads [default: the CPUs available to this process]
-    #[arg(long, alias = "threads", value_name = "N")]
+    /// Worker threads [default: available CPUs]
+    #[arg(long, alias = "threads", value_name = "N", help_heading = headings::MACHINE)]
     workers: Option<usize>,
-    /// Batches built ahead of the consumer [default: adjusted while running]
-    #[arg(long, alias = "depth", value_name = "N")]
+    /// Batches ahead [default: adjusted while running]
+    ///
+    /// Batches built ahead of the consumer.
+    #[arg(long, alias = "depth", value_name = "N", help_heading = headings::MACHINE, hide_short_help = true)]
     prefetch: Option<usize>,
-    /// Bytes of records that the system reads ahead of the workers; 0 turns it off
-    #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE")]
+    /// Bytes read ahead of the workers; 0: none
+    ///
+    /// The system reads these bytes of records before the workers need them.
+    #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
     read_ahead: u64,
-    /// In an object store, records are requested together if at most this many bytes lie between them
-    #[arg(long, value_parser = crate::size::parse, default_value = "64KiB", value_name = "SIZE")]
+    /// Largest gap within a request to a store
+    ///
+    /// In an object store, records are requested together if at most this many bytes lie between them.
+    #[arg(long, value_parser = crate::size::parse, default_value = "64KiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
     fetch_gap: u64,
-    /// In an object store, bytes of a request of several records, at most
-    #[arg(long, value_parser = crate::size::parse, default_value = "8MiB", value_name = "SIZE")]
+    /// Largest request to a store
+    ///
+    /// Largest request of several records to an object store.
+    #[arg(long, value_parser = crate::size::parse, default_value = "8MiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
     fetch_size: u64,
-    /// Feature with a label map (segmentation mask) for each image, which is cropped and flipped with the image
-    #[arg(long, value_name = "FEATURE")]
+    /// Feature with the label map of each image
+    ///
+    /// The label map (segmentation mask) is cropped and flipped with the image.
+    #[arg(long, value_name = "FEATURE", help_heading = headings::DECODED, hide_short_help = true)]
     mask: Option<String>,
-    /// Channels of the images: RGB, or grey alone
-    #[arg(long, value_enum, ignore_case = true, default_value_t = ModeName::Rgb)]
+    /// Channels of the images: RGB, or L for grey
+    #[arg(long, value_enum, ignore_case = true, default_value_t = ModeName::Rgb, help_heading = headings::DECODED)]
     mode: ModeName,
-    /// Bits of a sample; 16 keep all bits of PNG and TIFF
-    #[arg(long, default_value_t = 8, value_parser = bits, value_name = "8|16")]
+    /// Bits of a sample
+    ///
+    /// 16 keep all bits of PNG and TIFF.
+    #[arg(long, default_value_t = 8, value_parser = bits, value_name = "8|16", help_heading = headings::DECODED, hide_short_help = true)]
     bits: u8,
-    /// Decode large JPEGs at 1/2, 1/4 or 1/8 where a crop is reduced by twice as much: faster, pixels differ slightly
-    #[arg(long)]
+    /// Decode large JPEGs at 1/2, 1/4 or 1/8
+    ///
+    /// Used where a crop is reduced by twice as much: faster, pixels differ slightly.
+    #[arg(long, help_heading = headings::DECODED, hide_short_help = true)]
     scaled_decode: bool,
-    /// Type of the labels in a batch; a label that does not fit makes a bad sample
-    #[arg(long, value_enum, default_value_t = LabelType::Uint8)]
+    /// Type of the labels of a mask
+    ///
+    /// A label that does not fit makes a bad sample.
+    #[arg(long, value_enum, default_value_t = LabelType::Uint8, help_heading = headings::DECODED, hide_short_help = true)]
     mask_dtype: LabelType,
-    /// Load clips instead of images: frames=N, and perhaps stride=N, clips=N, feature=NAME [default: frames] and
-    /// sampling=NAME (random, center, even or uniform)
-    #[arg(long, value_parser = several_values::clip, value_name = "frames=N,…")]
+    /// Load clips instead of images
+    ///
+    /// frames=N, and perhaps stride=N, clips=N, feature=NAME [default: frames] and sampling=NAME (random, center, even or
+    /// uniform).
+    #[arg(long, value_parser = several_values::clip, value_name = "frames=N,…", help_heading = headings::DECODED, hide_short_help = true)]
     clip: Option<Clip>,
-    /// Load an array, or a random crop of it such as 64x64x64 (`*` for a whole dimension); several as NAME,NAME with one
-    /// geometry. May be repeated. If the dataset has no images, only arrays are loaded
-    #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]")]
+    /// Load an array, or a random crop of it
+    ///
+    /// A crop is such as 64x64x64 (`*` for a whole dimension). Several arrays with one geometry are NAME,NAME. May be
+    /// repeated. If the dataset has no images, only arrays are loaded.
+    #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]", help_heading = headings::DECODED, hide_short_help = true)]
     arrays: Vec<ArrayGroup>,
-    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples]
-    #[arg(long, value_parser = crate::float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    /// Range of floating-point samples
+    ///
+    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples].
+    #[arg(long, value_parser = crate::float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true, help_heading = headings::DECODED, hide_short_help = true)]
     float_range: Option<FloatRange>,
-    /// Whether the pages of a record stay in the page cache after its sample is made
-    #[arg(long, value_enum, default_value_t = PageCacheName::Keep)]
+    /// Whether pages of read records stay cached
+    ///
+    /// Whether the pages of a record stay in the page cache after its sample is made.
+    #[arg(long, value_enum, default_value_t = PageCacheName::Keep, help_heading = headings::MACHINE, hide_short_help = true)]
     page_cache: PageCacheName,
 }
 

@@ -1,7 +1,8 @@
 //! `shardtool ls`.
 
-use crate::condition::Condition;
+use crate::condition::{Conditions, WhereArgument};
 use crate::exit::Exit;
+use crate::headings;
 use crate::open::SplitArguments;
 use crate::output::Output;
 use crate::text;
@@ -23,20 +24,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     split: SplitArguments,
     /// First record to list, counted from 0
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = headings::RECORDS)]
     from: u64,
-    /// List only records for which this holds: FEATURE, one of = != < <= > >=, VALUE, such as source=flickr. May be
-    /// repeated: all must hold
-    #[arg(long = "where", value_name = "CONDITION")]
-    conditions: Vec<String>,
-    /// Show the value of a feature too. May be repeated
-    #[arg(long = "column", value_name = "FEATURE")]
+    #[command(flatten)]
+    conditions: WhereArgument,
+    /// Show the value of a feature too
+    ///
+    /// May be repeated.
+    #[arg(long = "column", value_name = "FEATURE", help_heading = headings::OUTPUT)]
     columns: Vec<String>,
     /// Number of records to list [default: all]
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RECORDS)]
     count: Option<u64>,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 
@@ -56,8 +57,7 @@ struct Row {
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let (_, split) = arguments.split.open()?;
     let manifest = split.manifest();
-    let conditions = arguments.conditions.iter().map(|text| Condition::parse(text, manifest));
-    let conditions = conditions.collect::<anyhow::Result<Vec<_>>>()?;
+    let conditions = arguments.conditions.conditions(manifest)?;
     if let Some(unknown) = arguments.columns.iter().find(|name| manifest.features.iter().all(|f| f.name != **name)) {
         let known: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
         anyhow::bail!("--column {unknown}: no such feature; the dataset has {}", known.join(", "));
@@ -74,6 +74,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let listed = Listed(RefCell::new(rows.map(|row| Ok(document(&row?, &arguments.columns)))));
         out.json(&Document { listed, records: split.len(), split: split.name() })?;
         return Ok(Exit::Success);
+    }
+    // Programs that cut columns get records only.
+    if out.is_terminal() {
+        writeln!(out, "{:>8}  {} {:>11} {:>9}  key", "id", text::column("class", 16), "size", "bytes")?;
     }
     while !out.is_closed()
         && let Some(row) = rows.next().transpose()?
@@ -113,18 +117,12 @@ impl<I: Iterator<Item = anyhow::Result<serde_json::Value>>> Serialize for Listed
     }
 }
 
-fn holds(conditions: &[Condition], split: &Split, id: u64) -> anyhow::Result<bool> {
+fn holds(conditions: &Conditions, split: &Split, id: u64) -> anyhow::Result<bool> {
     if conditions.is_empty() {
         return Ok(true);
     }
     let (number, row) = split.locate(id)?;
-    let shard = split.shard(number)?;
-    for condition in conditions {
-        if !condition.holds(&shard, row)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(conditions.hold(&split.shard(number)?, row)?)
 }
 
 fn document(row: &Row, columns: &[String]) -> serde_json::Value {

@@ -1,5 +1,6 @@
 //! Arguments that name a dataset and a split.
 
+use crate::headings;
 use anyhow::{Context, bail};
 use shardtool_format::printable;
 use shardtool_pack::unfinished_splits;
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 /// A dataset.
 #[derive(clap::Args)]
 pub(crate) struct DatasetArgument {
-    /// Folder of a dataset, its manifest, or bare TFRecord files: a path, or a glob in quotes
+    /// Folder of a dataset, its manifest, or bare TFRecord files
+    ///
+    /// A path, a URL, or a glob in quotes.
     pub(crate) dataset: PathBuf,
 }
 
@@ -22,11 +25,15 @@ impl DatasetArgument {
 /// Where records from an object store are kept.
 #[derive(clap::Args)]
 pub(crate) struct CacheArguments {
-    /// Keep what is read from an object store in this folder, on a local disk; several processes may share it
-    #[arg(long, value_name = "DIR")]
+    /// Cache of an object store, on a local disk
+    ///
+    /// What is read from the store is kept in this folder. Several processes may share it.
+    #[arg(long, value_name = "DIR", help_heading = headings::SOURCE)]
     cache: Option<PathBuf>,
-    /// Bytes of the cache, at most [default: what it holds, and 90 % of the free space]
-    #[arg(long, value_parser = crate::size::parse, requires = "cache", value_name = "SIZE")]
+    /// Largest size of the cache
+    ///
+    /// [default: what it holds, and 90 % of the free space]
+    #[arg(long, value_parser = crate::size::parse, requires = "cache", value_name = "SIZE", help_heading = headings::SOURCE, hide_short_help = true)]
     cache_size: Option<u64>,
 }
 
@@ -63,8 +70,8 @@ impl CachedDataset {
 pub(crate) struct SplitArguments {
     #[command(flatten)]
     pub(crate) dataset: CachedDataset,
-    /// Name of the split [default: the only one, else `train`]
-    #[arg(long)]
+    /// Split [default: the only one, else `train`]
+    #[arg(long, help_heading = headings::RECORDS)]
     pub(crate) split: Option<String>,
 }
 
@@ -84,6 +91,11 @@ fn choose<'a>(dataset: &'a Dataset, name: Option<&str>) -> anyhow::Result<&'a Sp
         [only] => Ok(only),
         _ => dataset.split("train").context("name a split with --split NAME"),
     }
+}
+
+/// Returns whether a path is a URL, and so in a store.
+pub(crate) fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.contains("://") && !path.starts_with("file://"))
 }
 
 /// Returns one split by its name, or all of a dataset that has some.

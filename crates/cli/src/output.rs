@@ -28,6 +28,11 @@ impl Output {
         Output { inner: BufWriter::new(Box::new(stdout)), by_line, closed: false }
     }
 
+    /// Returns whether the output is read by a person in a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.by_line
+    }
+
     /// Returns whether the reader closed the pipe: a command whose only purpose is its output may then end.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed

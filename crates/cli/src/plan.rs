@@ -1,6 +1,7 @@
 //! `shardtool plan`.
 
 use crate::exit::Exit;
+use crate::headings;
 use crate::load::LoadArguments;
 use crate::output::Output;
 use crate::plan_requests::Requests;
@@ -18,7 +19,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     load: LoadArguments,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 

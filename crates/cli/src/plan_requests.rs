@@ -18,6 +18,10 @@ pub(crate) struct Requests {
     indexes_fit: bool,
     gap: u64,
     size: u64,
+    /// Whether the dataset is in an object store.
+    in_store: bool,
+    /// Bytes of all records of the dataset's splits.
+    dataset_bytes: u64,
 }
 
 impl Requests {
@@ -43,6 +47,8 @@ impl Requests {
             indexes_fit: config.splits.iter().all(fits),
             gap: config.fetch_gap,
             size: config.fetch_size,
+            in_store: config.splits.iter().any(shardtool_read::Split::is_in_store),
+            dataset_bytes: config.splits.iter().map(|split| split.entry().bytes()).sum(),
         })
     }
 
@@ -68,8 +74,12 @@ impl Requests {
         self.orders.iter().try_for_each(|order| print_order(order, out))?;
         let again = if self.indexes_fit { "" } else { ", and again whenever it is reopened: memory holds only some" };
         writeln!(out, "  in addition, one for the index of each of {}{again}", text::plural(self.indexes, "shard"))?;
-        let Some(interleaved) = self.orders.last().filter(|order| order.is_costly()) else { return Ok(()) };
-        let (window, two) = (interleaved.window_bytes.unwrap_or(0), interleaved.two_windows.unwrap_or(0));
+        // A dataset on a disk needs no requests: how to have fewer is not its user's question.
+        let costly = self.orders.last().filter(|order| self.in_store && order.is_costly());
+        let Some(interleaved) = costly else { return Ok(()) };
+        // A window of a small dataset holds all of it.
+        let bounded = |bytes: Option<u64>| bytes.unwrap_or(0).min(self.dataset_bytes);
+        let (window, two) = (bounded(interleaved.window_bytes), bounded(interleaved.two_windows));
         let few = text::count(interleaved.few);
         writeln!(out, "{} needs more than one request per 4 MiB and shard ({few}).", interleaved.order)?;
         if two > ahead {

@@ -1,9 +1,10 @@
 //! Progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds.
 
-use crate::{output, text};
+use crate::{interrupt, output, text};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use shardtool_pack::DestinationError;
+use shardtool_pack::{DestinationError, Step};
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -119,6 +120,18 @@ impl shardtool_pack::Progress for Images {
 
     fn done(&self, images: u64, bytes: u64) {
         self.0.advance(images, bytes);
+    }
+
+    fn after(&self, step: Step) -> ControlFlow<()> {
+        // Files that are being moved to their names are moved to the end.
+        match step {
+            Step::Plan | Step::Shard | Step::Index if interrupt::received() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        interrupt::received()
     }
 
     fn waiting(&self, waited: Duration, holder: &DestinationError) {

@@ -2,6 +2,7 @@
 
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
+use crate::headings;
 use crate::index::ConventionsArguments;
 use crate::output::Output;
 use crate::progress::Images;
@@ -26,14 +27,16 @@ pub(crate) struct Arguments {
     conventions: ConventionsArguments,
     #[command(flatten)]
     entries: EntriesArgument,
-    /// Only give the manifest, which was edited by hand, its CRC, after comparing it with shards and indexes
-    #[arg(long, conflicts_with_all = ["jobs"])]
+    /// Only give an edited manifest its CRC
+    ///
+    /// The manifest is compared with shards and indexes first.
+    #[arg(long, conflicts_with_all = ["jobs"], help_heading = headings::CHECKS)]
     reseal: bool,
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = headings::MACHINE)]
     jobs: Option<NonZeroUsize>,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 

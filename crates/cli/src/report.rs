@@ -1,6 +1,7 @@
 //! `shardtool report`.
 
 use crate::exit::Exit;
+use crate::headings;
 use crate::open::{CachedDataset, all};
 use crate::output::Output;
 use anyhow::Context;
@@ -15,19 +16,21 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dataset: CachedDataset,
     /// File to write, which must not exist [default: standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = headings::OUTPUT)]
     out: Option<PathBuf>,
     /// Write a card in Markdown instead of HTML
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     markdown: bool,
-    /// Verify every record too, and list what is found (exit status 1)
-    #[arg(long)]
+    /// Verify every record too, and list findings
+    ///
+    /// Exits with status 1 if there are findings.
+    #[arg(long, help_heading = headings::CHECKS)]
     verify: bool,
     /// Thumbnails of each split, spread evenly over its records
-    #[arg(long, default_value_t = 36, value_name = "N")]
+    #[arg(long, default_value_t = 36, value_name = "N", help_heading = headings::OUTPUT)]
     thumbnails: u64,
     /// Replace the file if it exists
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     force: bool,
 }
 

@@ -1,8 +1,11 @@
 //! `shardtool reshard` and `shardtool merge`.
 
+use crate::condition::WhereArgument;
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
-use crate::open::{CacheArguments, CachedDataset, all, one_or_all};
+use crate::headings;
+use crate::interrupt::{self, Interrupted};
+use crate::open::{CacheArguments, CachedDataset, all, is_url, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::{size, text};
@@ -24,7 +27,7 @@ pub(crate) struct Arguments {
     /// A folder that does not exist yet or is empty, or its URL in a store
     out: PathBuf,
     /// One split [default: all]
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RECORDS)]
     split: Option<String>,
     #[command(flatten)]
     layout: Layout,
@@ -49,28 +52,32 @@ pub(crate) struct MergeArguments {
 
 #[derive(clap::Args)]
 struct Layout {
+    #[command(flatten)]
+    conditions: WhereArgument,
     /// Approximate size of a shard
-    #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE")]
+    #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE", help_heading = headings::SPLITS)]
     shard_size: u64,
-    /// Number of shards of each split, instead of their size
-    #[arg(long, conflicts_with = "shard_size", value_name = "N")]
+    /// Shards of each split, instead of their size
+    #[arg(long, conflicts_with = "shard_size", value_name = "N", help_heading = headings::SPLITS)]
     shards: Option<u64>,
-    /// Seed of the order in which records are written
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    /// Seed of the order of records
+    #[arg(long, default_value_t = 0, value_name = "N", help_heading = headings::SPLITS)]
     seed: u64,
     /// Keep the order of the records
-    #[arg(long, conflicts_with = "seed")]
+    #[arg(long, conflicts_with = "seed", help_heading = headings::SPLITS)]
     no_shuffle: bool,
     #[command(flatten)]
     entries: EntriesArgument,
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = headings::MACHINE)]
     jobs: Option<NonZeroUsize>,
-    /// Write to a store that does not compare versions of objects: nothing else may write to OUT
-    #[arg(long)]
+    /// Write to a store without versions of objects
+    ///
+    /// For a store that does not compare versions of objects: nothing else may write to OUT.
+    #[arg(long, help_heading = headings::MACHINE, hide_short_help = true)]
     single_writer: bool,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 
@@ -95,17 +102,28 @@ fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> 
     options.jobs = layout.jobs.unwrap_or(options.jobs);
     options.entry_points = layout.entries.written();
     options.single_writer = layout.single_writer;
+    interrupt::declare(Interrupted::Stops(match is_url(folder) {
+        true => "interrupted: the sources are unchanged; the same command continues after the finished shards",
+        false => "interrupted: the sources are unchanged; the same command starts again",
+    }));
+    options.selection = layout.conditions.selection(splits)?;
+    let selects = options.selection.is_some();
+    let samples: u64 = splits.iter().map(Split::len).sum();
     let progress = Images::new("written");
     let written = reshard(splits, folder, &options, &progress);
     progress.finish();
     let (manifest, seconds) = (written?, progress.seconds());
+    let left_out = samples - manifest.splits.iter().map(shardtool_format::manifest::Split::records).sum::<u64>();
     if layout.json {
         let split = |s: &shardtool_format::manifest::Split| {
             json!({"split": s.name, "records": s.records(), "shards": s.shards.len(), "bytes": s.bytes(),
                 "fingerprint": format!("{:08x}", s.fingerprint())})
         };
         let splits: Vec<_> = manifest.splits.iter().map(split).collect();
-        out.json(&json!({"out": folder.to_string_lossy(), "splits": splits, "seconds": seconds}))?;
+        out.json(&json!({
+            "out": folder.to_string_lossy(), "samples": samples, "left_out": left_out, "splits": splits,
+            "seconds": seconds,
+        }))?;
         return Ok(Exit::Success);
     }
     for split in &manifest.splits {
@@ -115,5 +133,9 @@ fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> 
         writeln!(out, "split {}: {records} in {shards} ({bytes}), fingerprint {print:08x}", printable(&split.name))?;
     }
     writeln!(out, "{} is complete, {seconds:.2} s", folder.display())?;
+    if selects {
+        let (left_out, samples) = (text::count(left_out), text::count(samples));
+        writeln!(out, "  {left_out} of {samples} left out: --where does not hold for them")?;
+    }
     Ok(Exit::Success)
 }

@@ -1,6 +1,7 @@
 //! `shardtool show`.
 
 use crate::exit::Exit;
+use crate::headings;
 use crate::open::SplitArguments;
 use crate::output::Output;
 use crate::text;
@@ -19,10 +20,12 @@ pub(crate) struct Arguments {
     /// Number of the record, from 0, or its key; a number with leading zeros is a key
     record: String,
     /// RECORD is a key, also if it is a number
-    #[arg(long)]
+    #[arg(long, help_heading = headings::RECORDS)]
     key: bool,
-    /// Print one JSON document; binary or long byte strings are given by their length
-    #[arg(long)]
+    /// Print one JSON document
+    ///
+    /// Binary or long byte strings are given by their length.
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 

@@ -1,6 +1,8 @@
 //! `shardtool verify`.
 
 use crate::exit::Exit;
+use crate::headings;
+use crate::interrupt::{self, Interrupted};
 use crate::open::{DatasetArgument, print_unfinished};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -23,16 +25,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dataset: DatasetArgument,
     /// Also decode every image
-    #[arg(long)]
+    #[arg(long, help_heading = headings::CHECKS)]
     decode: bool,
-    /// Compare lengths with the manifest, and in a store the CRC32C that it keeps; read no shard
-    #[arg(long, conflicts_with = "decode")]
+    /// Compare lengths only, read no shard
+    ///
+    /// Compares lengths with the manifest, and in a store the CRC32C that the store keeps.
+    #[arg(long, conflicts_with = "decode", help_heading = headings::CHECKS)]
     quick: bool,
-    /// Number of threads [default: all cores; with --quick: 16]. A store is read by no more than memory allows
-    #[arg(long, value_name = "N")]
+    /// Number of threads [default: all cores]
+    ///
+    /// With --quick, 16 are the default. A store is read by no more threads than memory allows.
+    #[arg(long, value_name = "N", help_heading = headings::MACHINE)]
     jobs: Option<usize>,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 
@@ -59,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         );
     }
     print_unfinished(&dataset);
+    interrupt::declare(Interrupted::Exits("interrupted: nothing was written; the same command starts again"));
     if arguments.quick {
         return quick(arguments, &dataset, out);
     }

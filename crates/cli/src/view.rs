@@ -1,6 +1,7 @@
 //! `shardtool view`.
 
 use crate::exit::Exit;
+use crate::headings;
 use crate::open::{CachedDataset, all};
 use crate::output::Output;
 use anyhow::Context;
@@ -15,21 +16,27 @@ use std::process::{Command, Stdio};
 pub(crate) struct Arguments {
     #[command(flatten)]
     dataset: CachedDataset,
-    /// Split that the first page shows [default: the only one, else `train`, else the first]
-    #[arg(long)]
+    /// Split that the first page shows
+    ///
+    /// [default: the only one, else `train`, else the first]
+    #[arg(long, help_heading = headings::RECORDS)]
     split: Option<String>,
-    /// Port; 0 is any free one [default: the first free one from 7117 on]
-    #[arg(long, value_name = "N")]
+    /// Port; 0 is any free one [default: 7117, or next free]
+    #[arg(long, value_name = "N", help_heading = headings::OUTPUT)]
     port: Option<u16>,
-    /// Name or address of another interface, such as 0.0.0.0. The printed URL then has a token, without which no request is
-    /// answered; the connection is not encrypted
-    #[arg(long, default_value = "127.0.0.1", value_name = "HOST")]
+    /// Interface to listen on
+    ///
+    /// Name or address of an interface, such as 0.0.0.0. The printed URL then has a token, without which no request is
+    /// answered. The connection is not encrypted.
+    #[arg(long, default_value = "127.0.0.1", value_name = "HOST", help_heading = headings::OUTPUT)]
     host: String,
-    /// Memory for decoding pictures; larger images get a placeholder
-    #[arg(long, value_parser = crate::size::parse, default_value = "96MiB", value_name = "SIZE")]
+    /// Memory for decoding pictures
+    ///
+    /// Larger images get a placeholder.
+    #[arg(long, value_parser = crate::size::parse, default_value = "96MiB", value_name = "SIZE", help_heading = headings::MACHINE)]
     memory: u64,
     /// Open the page in a browser (xdg-open)
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     open: bool,
 }
 

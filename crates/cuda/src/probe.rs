@@ -196,11 +196,12 @@ impl fmt::Display for Probe {
         }
         write!(f, "CUDA {}", Version(self.driver.unwrap_or(0)))?;
         for d in &self.devices {
-            let mib = |bytes: u64| bytes >> 20;
+            // As the command line writes sizes.
+            let gigabytes = |bytes: u64| bytes as f64 / 1e9;
             let (major, minor) = d.capability;
-            write!(f, "\ncuda:{}  {}, compute {major}.{minor}, {} MiB", d.ordinal, d.name, mib(d.total_bytes))?;
+            write!(f, "\ncuda:{}  {}, compute {major}.{minor}, {:.1} GB", d.ordinal, d.name, gigabytes(d.total_bytes))?;
             match (d.free_bytes, &d.refused) {
-                (Some(free), _) => write!(f, ", {} MiB free", mib(free))?,
+                (Some(free), _) => write!(f, ", {:.1} GB free", gigabytes(free))?,
                 (None, Some(refused)) => write!(f, ": {refused}")?,
                 (None, None) => {}
             }

@@ -21,7 +21,8 @@ mod webdataset;
 
 use crate::commit::Request;
 use crate::ordered::ordered;
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
+use crate::selection::Selection;
 use crate::{Error, Rejection};
 use destination::{Destination, Folder, Start};
 use file_names::FileNames;
@@ -64,12 +65,20 @@ pub struct ExportOptions {
     pub force: bool,
     /// To a store: no other process writes there, so the store need not compare versions.
     pub single_writer: bool,
+    /// Takes only these records. TFRecord files are then written anew, and no damaged record is in them. Default: all.
+    pub selection: Option<Selection>,
 }
 
 impl ExportOptions {
     /// Returns the defaults for an export to this format.
     pub fn new(kind: ExportKind) -> Self {
-        ExportOptions { kind, jobs: crate::options::default_jobs(), force: false, single_writer: false }
+        ExportOptions {
+            kind,
+            jobs: crate::options::default_jobs(),
+            force: false,
+            single_writer: false,
+            selection: None,
+        }
     }
 }
 
@@ -83,6 +92,8 @@ pub struct Exported {
     pub files: u64,
     /// Bytes of the files.
     pub bytes: u64,
+    /// Records that the selection does not take.
+    pub left_out: u64,
     /// Records that could not be exported, in their order; for [`ExportKind::Tfrecord`] all damage that was found.
     pub refused: Vec<Rejection>,
     /// Damage that was exported because [`ExportKind::Tfrecord`] allows it.
@@ -125,10 +136,12 @@ pub fn export(
             2 * options.jobs.get(),
             |shard| export.shard(shard, progress),
             |_, done| {
-                let ShardExport { records, files, bytes, refused, damaged } = done?;
+                let ShardExport { records, files, bytes, left_out, refused, damaged } = done?;
+                progress::check(progress)?;
                 exported.records += records;
                 exported.files += files;
                 exported.bytes += bytes;
+                exported.left_out += left_out;
                 exported.refused.extend(refused);
                 exported.damaged.extend(damaged);
                 Ok::<(), Error>(())
@@ -141,7 +154,7 @@ pub fn export(
 
 /// Returns exactly what determines the written bytes; `None` if that is not known in advance.
 fn request(splits: &[Split], options: &ExportOptions) -> Option<Request> {
-    let ExportOptions { kind, jobs: _, force: _, single_writer: _ } = options;
+    let ExportOptions { kind, selection, jobs: _, force: _, single_writer: _ } = options;
     let (name, dali_index, allow_damage) = match *kind {
         ExportKind::Tfrecord { dali_index, allow_damage } => ("tfrecord", dali_index, allow_damage),
         ExportKind::Webdataset => ("webdataset", false, false),
@@ -149,7 +162,7 @@ fn request(splits: &[Split], options: &ExportOptions) -> Option<Request> {
         ExportKind::Folder => ("folder", false, false),
     };
     let options = [("kind", json!(name)), ("dali_index", json!(dali_index)), ("allow_damage", json!(allow_damage))];
-    Request::new("export", splits, options)
+    Request::new("export", splits, options.into_iter().chain(Selection::describe(selection.as_ref())))
 }
 
 /// The export of one split to a format.
@@ -171,7 +184,7 @@ impl<'a> SplitExport<'a> {
         #[cfg(feature = "parquet")]
         let schema = if kind == ExportKind::Parquet { Some(parquet::Schema::new(split, options.jobs)?) } else { None };
         Ok(SplitExport {
-            run: Run { split, folder, file_names },
+            run: Run { split, folder, file_names, selection: options.selection.clone() },
             kind,
             #[cfg(feature = "parquet")]
             schema,

@@ -31,6 +31,7 @@
 //! | `parts` | a pack in parts, on any machines, and its commit |
 //! | `writer` | writes samples of a program into a split |
 //! | `adopt` | turns existing TFRecord files into a dataset |
+//! | `selection` | which records a command takes |
 //! | `refusal` | why a record does not become a file |
 //! | `export` | writes a dataset in another format |
 //! | `extract` | writes images back into folders |
@@ -66,6 +67,7 @@ mod reseal;
 mod reshard;
 mod salvage;
 mod sample;
+mod selection;
 mod shard_writer;
 mod source;
 mod split;
@@ -101,6 +103,7 @@ pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, rep
 pub use reseal::reseal;
 pub use reshard::{ReshardOptions, reshard};
 pub use salvage::{Lost, Problem};
+pub use selection::Selection;
 pub use shardtool_format::Compression;
 pub use split::files::unfinished_splits;
 pub use writer::{

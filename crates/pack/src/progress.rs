@@ -25,9 +25,9 @@ pub trait Progress: Sync {
     fn waiting(&self, waited: Duration, holder: &DestinationError) {
         let _ = (waited, holder);
     }
-    /// Returns whether to end the run. [`pack`](crate::pack()) calls it for each sample, also while archives are surveyed;
-    /// other functions do not. If it returns true, the run ends with [`Error::Stopped`] once the samples in work are done,
-    /// and the same call resumes after the last finished shard.
+    /// Returns whether to end the run. [`pack`](crate::pack()) calls it for each sample, also while archives are surveyed, and
+    /// [`export`](crate::export()) after each shard; other functions do not. If it returns true, the run ends with
+    /// [`Error::Stopped`] once the samples in work are done; the same call of `pack` resumes after the last finished shard.
     fn stopped(&self) -> bool {
         false
     }

@@ -10,6 +10,7 @@ use crate::index_writer::{IndexOptions, IndexWriter, Payload};
 use crate::ordered::ordered;
 use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
+use crate::selection::Selection;
 use crate::split::manifest_store;
 use crate::{Error, Shards};
 use serde_json::json;
@@ -40,6 +41,8 @@ pub struct ReshardOptions {
     pub sha256: bool,
     /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
     pub single_writer: bool,
+    /// Takes only these records. Their ids take 8 bytes of memory each. Default: all.
+    pub selection: Option<Selection>,
 }
 
 impl Default for ReshardOptions {
@@ -51,6 +54,7 @@ impl Default for ReshardOptions {
             entry_points: true,
             sha256: false,
             single_writer: false,
+            selection: None,
         }
     }
 }
@@ -106,14 +110,15 @@ pub fn reshard(
 
 /// Returns exactly what determines the written bytes.
 fn request(sources: &[Split], options: &ReshardOptions) -> Request {
-    let ReshardOptions { shards, seed, entry_points, sha256, jobs: _, single_writer: _ } = options;
+    let ReshardOptions { shards, seed, entry_points, sha256, selection, jobs: _, single_writer: _ } = options;
     let options = [
         ("shards", json!(shards.describe())),
         ("seed", json!(seed)),
         ("entry_points", json!(entry_points)),
         ("sha256", json!(sha256)),
     ];
-    Request::new("reshard", sources, options).expect("bare files are refused before")
+    Request::new("reshard", sources, options.into_iter().chain(Selection::describe(selection.as_ref())))
+        .expect("bare files are refused before")
 }
 
 /// Returns the manifest of a complete dataset.
@@ -149,6 +154,8 @@ struct Resharding<'a> {
     parts: Vec<&'a Split>,
     /// The first id of each part, and the total number of records.
     starts: Vec<u64>,
+    /// Those of all records that are written; `None` for all.
+    selected: Option<Vec<u64>>,
     order: Option<Permutation>,
     /// The end of each shard, as a position.
     ends: Vec<u64>,
@@ -163,9 +170,11 @@ impl<'a> Resharding<'a> {
         for part in &parts {
             starts.push(starts[starts.len() - 1] + part.len());
         }
-        let count = starts[parts.len()];
+        let selected = options.selection.as_ref().map(|selection| selected(selection, &parts, &starts)).transpose()?;
+        let count = selected.as_ref().map_or(starts[parts.len()], |selected| selected.len() as u64);
         let order = options.seed.map(|seed| pack_permutation(seed, count).expect("fewer than 2^63 records"));
-        let total: u64 = parts.iter().map(|part| part.entry().bytes()).sum();
+        let mut plan = Resharding { name, parts, starts, selected, order, ends: vec![] };
+        let total = plan.bytes(count)?;
         let shards = match options.shards {
             Shards::Count(count) => count,
             Shards::Size(size) => total.div_ceil(size).max(1),
@@ -173,16 +182,13 @@ impl<'a> Resharding<'a> {
         if shards == 0 || shards > 1_000_000 {
             return Err(Error::Option { option: "shard size", expected: "one that makes 1 to 1,000,000 shards" });
         }
-        let mut plan = Resharding { name, parts, starts, order, ends: vec![0; shards as usize] };
+        plan.ends = vec![0; shards as usize];
         // As in `pack`: a record that begins at byte b of all in their new order belongs to shard ⌊b · shards ÷ total⌋.
         let mut begin = 0u64;
         for position in 0..count {
             let shard = u128::from(begin) * u128::from(shards) / u128::from(total.max(1));
             plan.ends[(shard as usize).min(shards as usize - 1)] = position + 1;
-            let (part, id) = plan.locate(position);
-            let (shard, row) = part.locate(id)?;
-            let place = part.shard(shard)?.frame(row)?;
-            begin += place.end - place.start;
+            begin += plan.frame_bytes(position)?;
         }
         let mut end = 0;
         for shard_end in &mut plan.ends {
@@ -194,9 +200,26 @@ impl<'a> Resharding<'a> {
 
     /// Returns the part and the record id at a position of the new order.
     fn locate(&self, position: u64) -> (&'a Split, u64) {
-        let id = self.order.as_ref().map_or(position, |order| order.forward(position));
+        let number = self.order.as_ref().map_or(position, |order| order.forward(position));
+        let id = self.selected.as_ref().map_or(number, |selected| selected[number as usize]);
         let part = self.starts.partition_point(|start| *start <= id) - 1;
         (self.parts[part], id - self.starts[part])
+    }
+
+    /// Returns the bytes of a frame.
+    fn frame_bytes(&self, position: u64) -> Result<u64, Error> {
+        let (part, id) = self.locate(position);
+        let (shard, row) = part.locate(id)?;
+        let place = part.shard(shard)?.frame(row)?;
+        Ok(place.end - place.start)
+    }
+
+    /// Returns the bytes of all frames that are written.
+    fn bytes(&self, count: u64) -> Result<u64, Error> {
+        match self.selected {
+            Some(_) => (0..count).map(|position| self.frame_bytes(position)).sum(),
+            None => Ok(self.parts.iter().map(|part| part.entry().bytes()).sum()),
+        }
     }
 
     fn write<P: Place>(
@@ -263,6 +286,19 @@ impl<'a> Resharding<'a> {
         after(progress, Step::Shard)?;
         Ok(indexed.shard)
     }
+}
+
+/// Returns the numbers of the selected records, counted over all parts.
+fn selected(selection: &Selection, parts: &[&Split], starts: &[u64]) -> Result<Vec<u64>, Error> {
+    let mut selected = vec![];
+    for (part, start) in parts.iter().zip(starts) {
+        for id in 0..part.len() {
+            if selection.takes(part, id)? {
+                selected.push(start + id);
+            }
+        }
+    }
+    Ok(selected)
 }
 
 /// Refuses a key that two of the splits have in common. Keys repeated in one split are allowed. Takes about 40 bytes

@@ -1,6 +1,7 @@
 //! Arguments of `shardtool pack`.
 
 use crate::entries::EntriesArgument;
+use crate::headings;
 use crate::{float_range, size};
 use shardtool_decode::FloatRange;
 use shardtool_format::array::Codec;
@@ -23,126 +24,173 @@ use std::time::Duration;
 /// by default. To resume a killed pack, run the same command again; a complete split is left as it is.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder of images, a list, or archives; also the URL of one list or archive in an object store
+    /// Folder of images, a list, or archives
+    ///
+    /// Also the URL of one list or archive in an object store.
     pub(super) source: PathBuf,
-    /// Folder or URL of the dataset; an existing dataset gets another split
+    /// Folder or URL of the dataset
+    ///
+    /// An existing dataset gets another split.
     pub(super) destination: PathBuf,
-    /// Name of the split; of a source whose files or top folders are named for splits, only those of this name [default: each
-    /// name is a split, else train]
-    #[arg(long, value_name = "NAME")]
-    pub(super) split: Option<String>,
-    /// Whether names of files and top folders are those of splits
-    #[arg(long, value_enum, default_value_t = NamesArgument::Auto, value_name = "HOW")]
-    splits: NamesArgument,
-    /// Kind of SOURCE [default: detected from its content]
-    #[arg(long, value_enum, value_name = "KIND")]
+    /// Kind of SOURCE [default: from its content]
+    #[arg(long, value_enum, value_name = "KIND", help_heading = headings::SOURCE)]
     from: Option<From>,
-    /// Store an archive's field THEIRS as OURS: image, label, key, class, or any feature. May be repeated
-    #[arg(long, value_parser = map, value_name = "OURS=THEIRS")]
+    /// Name of the split [default: from names, else train]
+    ///
+    /// If files or top folders of the source are named for splits, only those of this name are packed. Without it, each
+    /// such name is a split.
+    #[arg(long, value_name = "NAME", help_heading = headings::SPLITS)]
+    pub(super) split: Option<String>,
+    /// Whether names of files and top folders are splits
+    #[arg(long, value_enum, default_value_t = NamesArgument::Auto, value_name = "HOW", help_heading = headings::SPLITS, hide_short_help = true)]
+    splits: NamesArgument,
+    /// Store an archive's field THEIRS as OURS
+    ///
+    /// OURS is image, label, key, class, or any feature. May be repeated.
+    #[arg(long, value_parser = map, value_name = "OURS=THEIRS", help_heading = headings::SOURCE_FIELDS)]
     map: Vec<(String, String)>,
-    /// Which members of a tar are one sample: those with the same name up to the first dot, or the last one [default: the
-    /// first dot; refused where that may join samples]
-    #[arg(long, value_enum, value_name = "DOT")]
+    /// Which members of a tar are one sample
+    ///
+    /// Members of one sample have the same name up to the first dot, or up to the last one [default: the first dot; refused
+    /// where that may join samples].
+    #[arg(long, value_enum, value_name = "DOT", help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     member_key: Option<Dot>,
-    /// What to subtract from an archive's labels to get class ids
-    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    /// What to subtract from labels to get class ids
+    ///
+    /// For labels of an archive.
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true, help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     label_offset: i64,
     /// Approximate size of a shard
-    #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE")]
+    #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE", help_heading = headings::SPLITS)]
     shard_size: u64,
     /// Number of shards, instead of their size
-    #[arg(long, value_name = "N", conflicts_with = "shard_size")]
+    #[arg(long, value_name = "N", conflicts_with = "shard_size", help_heading = headings::SPLITS)]
     shards: Option<u64>,
     /// Seed of the order in which images are packed
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", help_heading = headings::SPLITS, hide_short_help = true)]
     seed: u64,
     /// Keep the source's order
-    #[arg(long, conflicts_with = "seed")]
+    #[arg(long, conflicts_with = "seed", help_heading = headings::SPLITS)]
     no_shuffle: bool,
-    /// File of class names, one per line: fixes class ids
-    #[arg(long, value_name = "FILE")]
+    /// Class names, one per line: fixes class ids
+    #[arg(long, value_name = "FILE", help_heading = headings::SOURCE_FIELDS)]
     classes: Option<PathBuf>,
-    /// Type of a column, instead of the inferred one: NAME:int64, float (32 bits), float64, uint64 or bytes. NAME:file is for a list's
-    /// column of file names: the bytes of each file become the feature (masks). NAME:frames is for a column that names the
-    /// frames of a clip: a folder, or in JSONL a list of files
-    #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE")]
+    /// Type of a column, instead of the inferred one
+    ///
+    /// TYPE is int64, float (32 bits), float64, uint64 or bytes. NAME:file is for a list's column of file names: the bytes of each file become the
+    /// feature (masks). NAME:frames is for a column that names the frames of a clip: a folder, or in JSONL a list of files.
+    /// May be repeated.
+    #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE", help_heading = headings::SOURCE_FIELDS)]
     columns: Vec<(String, ColumnType)>,
-    /// Column of a list that names .npy files: each is stored as an array in chunks, such as 32x64x64 (`*` for a whole
-    /// dimension; default: up to 512 KiB), coded by zstd, zstd:LEVEL or raw [default: zstd]. May be repeated
-    #[arg(long = "array", value_parser = array, value_name = "NAME[:CHUNK[:CODEC]]")]
+    /// Store the .npy files that a column names
+    ///
+    /// Each file is stored as an array in chunks, such as 32x64x64 (`*` for a whole dimension; default: up to 512 KiB),
+    /// coded by zstd, zstd:LEVEL or raw [default: zstd]. May be repeated.
+    #[arg(long = "array", value_parser = array, value_name = "NAME[:CHUNK[:CODEC]]", help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     arrays: Vec<ArrayColumn>,
-    /// Frames per second of the clips, which becomes the feature NAME/fps
-    #[arg(long, value_name = "N")]
+    /// Frames per second of clips: feature NAME/fps
+    #[arg(long, value_name = "N", help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     fps: Option<f32>,
     /// Coordinates of boxes in `objects`
-    #[arg(long, value_enum, default_value_t = Boxes::Xywh)]
+    #[arg(long, value_enum, default_value_t = Boxes::Xywh, help_heading = headings::BOXES, hide_short_help = true)]
     boxes: Boxes,
-    /// Unit of the boxes and keypoints in `objects` [default: pixel, and boxes that are all at most 1 are refused]
-    #[arg(long, value_name = "UNIT")]
+    /// Unit of the boxes and keypoints in `objects`
+    ///
+    /// [default: pixel, and boxes that are all at most 1 are refused]
+    #[arg(long, value_name = "UNIT", help_heading = headings::BOXES, hide_short_help = true)]
     box_unit: Option<Unit>,
-    /// Which image they refer to, if it has an EXIF orientation [default: the one of `width` and `height`]
-    #[arg(long, value_name = "IMAGE")]
+    /// Image that they refer to, with EXIF orientation
+    ///
+    /// [default: the one of `width` and `height`]
+    #[arg(long, value_name = "IMAGE", help_heading = headings::BOXES, hide_short_help = true)]
     annotated: Option<Frame>,
-    /// Folder of the images of a COCO file [default: the folder of that file]
-    #[arg(long, value_name = "FOLDER")]
+    /// Images of a COCO file [default: its folder]
+    #[arg(long, value_name = "FOLDER", help_heading = headings::SOURCE)]
     images: Option<PathBuf>,
-    /// Shrink images whose shorter side exceeds N pixels to N, and re-encode them as JPEG
-    #[arg(long, value_name = "N")]
+    /// Shrink images to a shorter side of N pixels
+    ///
+    /// Images whose shorter side is at most N pixels are not resized. Resized images are encoded as JPEG.
+    #[arg(long, value_name = "N", help_heading = headings::STORED)]
     resize_shorter: Option<u32>,
-    /// Shrink images whose longer side exceeds N pixels to N, and re-encode them as JPEG
-    #[arg(long, value_name = "N", conflicts_with = "resize_shorter")]
+    /// Shrink images to a longer side of N pixels
+    ///
+    /// Images whose longer side is at most N pixels are not resized. Resized images are encoded as JPEG.
+    #[arg(long, value_name = "N", conflicts_with = "resize_shorter", help_heading = headings::STORED)]
     max_side: Option<u32>,
     /// Quality of re-encoded images, 1 to 100
-    #[arg(long, default_value_t = 90, value_name = "Q")]
+    #[arg(long, default_value_t = 90, value_name = "Q", help_heading = headings::STORED)]
     quality: u8,
-    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected]
-    #[arg(long, value_parser = float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    /// Range of floating-point samples
+    ///
+    /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected].
+    #[arg(long, value_parser = float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true, help_heading = headings::STORED, hide_short_help = true)]
     float_range: Option<FloatRange>,
-    /// How JPEGs are stored; coefficients and pixels never change
-    #[arg(long, value_enum, default_value_t = Layout::Keep, conflicts_with = "pixels")]
+    /// Keep JPEGs, or optimize losslessly
+    ///
+    /// Coefficients and pixels never change.
+    #[arg(long, value_enum, default_value_t = Layout::Keep, value_name = "HOW", conflicts_with = "pixels", help_heading = headings::STORED)]
     jpeg: Layout,
     /// Store decoded RGB: raw, or raw-zstd[:LEVEL]
-    #[arg(long, value_parser = pixels, value_name = "KIND")]
+    #[arg(long, value_parser = pixels, value_name = "KIND", help_heading = headings::STORED)]
     pixels: Option<PixelStore>,
     #[command(flatten)]
     entries: EntriesArgument,
-    /// Store the SHA-256 of each shard in the manifest; `verify` checks it
-    #[arg(long)]
+    /// Store the SHA-256 of each shard in the manifest
+    ///
+    /// `shardtool verify` checks it.
+    #[arg(long, help_heading = headings::STORED, hide_short_help = true)]
     sha256: bool,
-    /// What to do with an input that cannot be packed
-    #[arg(long, value_enum, default_value_t = OnBadInput::Skip)]
+    /// Skip or fail at a bad input
+    ///
+    /// An input is bad if it cannot be packed.
+    #[arg(long, value_enum, default_value_t = OnBadInput::Skip, value_name = "HOW", help_heading = headings::OUTPUT)]
     on_error: OnBadInput,
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = headings::MACHINE)]
     jobs: Option<NonZeroUsize>,
-    /// Publish a split although all of its inputs were rejected
-    #[arg(long)]
+    /// Publish a split without any records
+    ///
+    /// Without it, a split of which all inputs were rejected is an error.
+    #[arg(long, help_heading = headings::OUTPUT, hide_short_help = true)]
     allow_empty: bool,
-    /// Replace the split, or an interrupted pack of other inputs; the old split is removed before the new one is written
-    #[arg(long)]
+    /// Replace the split
+    ///
+    /// Replaces a complete split, or an interrupted pack of other inputs. The old split is removed before the new one is
+    /// written.
+    #[arg(long, help_heading = headings::OUTPUT)]
     force: bool,
-    /// Take a file for the same input if its length is the same, although it was written again. Without it, contents are
-    /// compared where times differ
-    #[arg(long)]
+    /// Compare files by length only when resuming
+    ///
+    /// Takes a file for the same input if its length is the same, although it was written again. Without it, contents are
+    /// compared where times differ.
+    #[arg(long, help_heading = headings::SOURCE, hide_short_help = true)]
     ignore_times: bool,
-    /// Write to a store that does not compare versions of objects: nothing else may write to DESTINATION
-    #[arg(long)]
+    /// Write to a store without versions of objects
+    ///
+    /// For a store that does not compare versions of objects: nothing else may write to DESTINATION.
+    #[arg(long, help_heading = headings::MACHINE, hide_short_help = true)]
     single_writer: bool,
-    /// Wait for another process that packs the same split, at most this many seconds: what it packed is then complete
-    #[arg(long, value_name = "SECONDS", default_value_t = 21600)]
+    /// Longest wait for a process that packs this split
+    ///
+    /// After the wait, what the other process packed is complete, or the command fails.
+    #[arg(long, value_name = "SECONDS", default_value_t = 21600, help_heading = headings::MACHINE, hide_short_help = true)]
     wait: u64,
-    /// Write only the shards whose number modulo N is I (I from 0); `shardtool commit` completes the split once all parts are
-    /// packed. Parts run on any machines, in any order, also twice
-    #[arg(long, value_name = "I/N", conflicts_with_all = ["force", "dry_run"])]
+    /// Write only the shards of part I of N
+    ///
+    /// These are the shards whose number modulo N is I (I from 0). `shardtool commit` completes the split once all parts
+    /// are packed. Parts run on any machines, in any order, also twice.
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["force", "dry_run"], help_heading = headings::PARTS)]
     pub(super) part: Option<Part>,
-    /// Write the plan of a pack in parts, with the listing of the source, and no shard; with --force, remove the old split
-    #[arg(long, conflicts_with_all = ["part", "dry_run"])]
+    /// Write the plan of a pack in parts, no shard
+    ///
+    /// The plan has the listing of the source. With --force, the old split is removed.
+    #[arg(long, conflicts_with_all = ["part", "dry_run"], help_heading = headings::PARTS)]
     pub(super) plan_only: bool,
-    /// Print what would be packed, and write nothing
-    #[arg(long)]
+    /// Print what would be packed, write nothing
+    #[arg(long, help_heading = headings::OUTPUT)]
     pub(super) dry_run: bool,
     /// Print one JSON document
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     pub(super) json: bool,
 }
 

@@ -6,6 +6,7 @@ mod report;
 pub(crate) use arguments::{Arguments, NamesArgument};
 
 use crate::exit::{self, Exit};
+use crate::interrupt::{self, Interrupted};
 use crate::output::Output;
 use crate::progress::Images;
 use shardtool_pack as pack;
@@ -24,6 +25,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             Err(error) => failed(error),
         };
     }
+    interrupt::declare(Interrupted::Stops(
+        "interrupted: finished shards are kept; the same command continues after them",
+    ));
     let progress = Images::new("packed");
     if let Some(part) = arguments.part {
         let packed = pack::pack_part(&options, part, &progress);

@@ -31,7 +31,11 @@ pub(crate) struct Request(Map<String, Value>);
 impl Request {
     /// Describes a command that writes the records of these splits. Returns `None` if one is a bare file, whose contents
     /// are not known in advance.
-    pub(crate) fn new<const N: usize>(command: &str, splits: &[Split], options: [(&str, Value); N]) -> Option<Self> {
+    pub(crate) fn new(
+        command: &str,
+        splits: &[Split],
+        options: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Option<Self> {
         if splits.iter().any(Split::is_bare) {
             return None;
         }

@@ -11,6 +11,8 @@ pub(super) struct Report {
     records: u64,
     files: u64,
     bytes: u64,
+    #[serde(default)]
+    left_out: u64,
     /// Records and reasons.
     refused: Vec<(String, String)>,
     damaged: Vec<(String, String)>,
@@ -25,6 +27,7 @@ impl From<&Exported> for Report {
             records: exported.records,
             files: exported.files,
             bytes: exported.bytes,
+            left_out: exported.left_out,
             refused: texts(&exported.refused),
             damaged: texts(&exported.damaged),
         }
@@ -33,11 +36,11 @@ impl From<&Exported> for Report {
 
 impl From<Report> for Exported {
     fn from(report: Report) -> Self {
-        let Report { records, files, bytes, refused, damaged } = report;
+        let Report { records, files, bytes, left_out, refused, damaged } = report;
         let rejections = |list: Vec<(String, String)>| {
             list.into_iter().map(|(input, text)| Rejection { input, reason: Reason::Earlier { text } }).collect()
         };
         let (refused, damaged) = (rejections(refused), rejections(damaged));
-        Exported { records, files, bytes, refused, damaged, already_complete: true }
+        Exported { records, files, bytes, left_out, refused, damaged, already_complete: true }
     }
 }

@@ -5,6 +5,7 @@ use super::file_names::FileNames;
 use super::sample::Sample;
 use crate::progress::Progress;
 use crate::refusal::Refusal;
+use crate::selection::Selection;
 use crate::{Error, Reason, Rejection};
 use shardtool_read::{Record, Shard, Split};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ pub(super) struct ShardExport {
     pub(super) records: u64,
     pub(super) files: u64,
     pub(super) bytes: u64,
+    pub(super) left_out: u64,
     pub(super) refused: Vec<Rejection>,
     /// Damage that is exported as well.
     pub(super) damaged: Vec<Rejection>,
@@ -26,6 +28,7 @@ pub(super) struct Run<'a> {
     pub(super) split: &'a Split,
     pub(super) folder: &'a Folder,
     pub(super) file_names: FileNames,
+    pub(super) selection: Option<Selection>,
 }
 
 impl<'a> Run<'a> {
@@ -87,6 +90,18 @@ impl<'a> Run<'a> {
         let mut buffer = vec![];
         for id in first..end {
             let mut key = format!("#{id}");
+            match self.selection.as_ref().map_or(Ok(true), |selection| selection.takes(self.split, id)) {
+                Ok(true) => {}
+                Ok(false) => {
+                    done.left_out += 1;
+                    progress.done(1, 0);
+                    continue;
+                }
+                Err(error) => {
+                    done.refused.push(Rejection::new(key, error.into())?);
+                    continue;
+                }
+            }
             let record = self.split.get_with(id, std::mem::take(&mut buffer)).map_err(Reason::from);
             let taken = record.map_err(Refusal::Record).and_then(|record| {
                 let taken = take(id, &mut key, &record);

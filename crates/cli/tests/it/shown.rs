@@ -1,0 +1,79 @@
+//! What `ls`, `info` and `plan` show.
+
+use crate::made;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn run(folder: &Path, program: &str, arguments: &[&str], environment: &[(&str, String)]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const SHARDTOOL: &str = env!("CARGO_BIN_EXE_shardtool");
+
+/// Packs `classes` classes of `each` images.
+fn dataset(folder: &Path, classes: u32, each: u32) {
+    made::photos(folder, classes, each, (48, 32));
+    run(folder, SHARDTOOL, &["pack", "photos", "set"], &[]);
+}
+
+#[test]
+fn ls_has_a_header_in_a_terminal_only() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    dataset(folder, 2, 2);
+    let piped = run(folder, SHARDTOOL, &["ls", "set"], &[]);
+    assert_eq!(piped.lines().count(), 4, "{piped}");
+    assert!(piped.starts_with("       0  class"), "{piped}");
+    // `script` (util-linux) runs a command in a terminal.
+    let terminal = run(folder, "script", &["-qec", &format!("{SHARDTOOL} ls set"), "/dev/null"], &[]);
+    let lines: Vec<_> = terminal.lines().map(str::trim_end).collect();
+    assert_eq!(lines.len(), 5, "{terminal}");
+    assert_eq!(lines[0], "      id  class                   size     bytes  key");
+    assert_eq!(lines[1], piped.lines().next().unwrap());
+}
+
+#[test]
+fn info_says_that_classes_are_of_one_size() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    dataset(folder, 14, 1);
+    let text = run(folder, SHARDTOOL, &["info", "set"], &[]);
+    assert!(text.contains("classes of train: 14 classes, 1 record each\nimages"), "{text}");
+    std::fs::copy(folder.join("photos/class00/000.jpg"), folder.join("photos/class00/001.jpg")).unwrap();
+    run(folder, SHARDTOOL, &["pack", "photos", "uneven"], &[]);
+    let text = run(folder, SHARDTOOL, &["info", "uneven"], &[]);
+    assert!(text.contains("classes of train: 14 classes\n"), "{text}");
+    assert!(text.contains(" 4  1 each\n"), "4 others have one record each: {text}");
+}
+
+#[test]
+fn plan_advises_on_requests_only_in_a_store_and_never_more_than_the_dataset() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    made::photos(folder, 2, 150, (640, 480));
+    run(folder, SHARDTOOL, &["pack", "photos", "s3/bucket/set", "--shards", "2"], &[]);
+    // Two windows of 64 × 256 records of 30 kB do not fit.
+    let plan = ["--batch", "8", "--read-ahead", "1MiB"];
+    let local = run(folder, SHARDTOOL, &[&["plan", "s3/bucket/set"][..], &plan].concat(), &[]);
+    assert!(local.contains("requests of replica 0 per epoch"), "{local}");
+    for advice in ["needs more than one request", "that takes --read-ahead"] {
+        assert!(!local.contains(advice), "{local}");
+    }
+    let server = shardtool_store_server::Server::start(&folder.join("s3"), Default::default()).unwrap();
+    let stored = run(folder, SHARDTOOL, &[&["plan", "s3://bucket/set"][..], &plan].concat(), &server.environment());
+    let bytes: u64 = (0..2)
+        .map(|i| std::fs::metadata(folder.join(format!("s3/bucket/set/train-0000{i}.tfrecord"))).unwrap().len())
+        .sum();
+    let (_, advised) = stored.split_once("that takes --read-ahead ").expect(&stored);
+    let (number, unit) = advised.split_once(".\n").unwrap().0.split_once(' ').unwrap();
+    assert_eq!(unit, "MB", "{stored}");
+    assert!((number.parse::<f64>().unwrap() - bytes as f64 / 1e6).abs() < 0.1, "{bytes} bytes: {stored}");
+}

@@ -155,6 +155,13 @@ pub(crate) fn thumbnail(split: &Split, id: u64) -> Result<(String, Vec<u8>), Err
     Ok((key, jpeg))
 }
 
+/// Returns the plan of what a loader with these steps delivers for a record. `images` has one view.
+pub(crate) fn plan(stored: &Stored<'_>, images: &Images, draws: SampleDraws) -> Result<Plan, Error> {
+    let orientation = Orientation::from_exif(if images.apply_orientation { stored.orientation } else { 1 });
+    let mut draws = draws.single();
+    Ok(images.views[0].pipeline.plan(stored.size, orientation, &mut draws as &mut dyn Draws, &[])?)
+}
+
 /// Returns what a loader with these steps delivers for a record in an epoch, as a lossless PNG. `images` has one view.
 pub(crate) fn drawn(
     record: &Record,
@@ -162,9 +169,7 @@ pub(crate) fn drawn(
     images: &Images,
     draws: SampleDraws,
 ) -> Result<Vec<u8>, Error> {
-    let orientation = Orientation::from_exif(if images.apply_orientation { stored.orientation } else { 1 });
-    let mut draws = draws.single();
-    let plan = images.views[0].pipeline.plan(stored.size, orientation, &mut draws as &mut dyn Draws, &[])?;
+    let plan = plan(stored, images, draws)?;
     let options = RegionOptions::default().with_limits(images.limits).with_reducing_gap(images.reducing_gap);
     let entries = record.shard().variable(index::JPEG_ENTRIES)?.and_then(|column| column.get(record.row()));
     let pixels = apply(stored, entries.filter(|e| !e.is_empty()), &plan, &options)?;

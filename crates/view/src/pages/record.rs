@@ -5,7 +5,7 @@ mod overlay;
 
 use super::{Place, frame};
 use crate::app::{App, SplitView};
-use crate::picture::{MAX_DRAWN, Stored};
+use crate::picture::{self, MAX_DRAWN, Stored};
 use crate::query::{Query, segment};
 use crate::text;
 use crate::trial;
@@ -14,6 +14,7 @@ use overlay::Overlay;
 use shardtool_decode::{Pipeline, sniff};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::index;
+use shardtool_load::{Images, SampleDraws};
 use shardtool_read::Record;
 use std::sync::Arc;
 
@@ -62,6 +63,11 @@ impl DrawOptions {
             Some(step) => Err(format!("steps: `{step}` takes boxes, which are not given to it here")),
             None => Ok(pipeline),
         }
+    }
+
+    /// Returns the draws of a record in an epoch.
+    pub(crate) fn of(&self, id: u64, epoch: u64) -> SampleDraws {
+        SampleDraws { seed: self.seed, epoch, source_position: id }
     }
 
     /// Returns the pairs of the URL that differ from the default.
@@ -155,7 +161,7 @@ fn whole(view: &Arc<SplitView>, id: u64, record: &Record, draws: &DrawOptions) -
                     Ok(stored) => (stage(view, id, record, stored, example.as_ref().ok())),
                     Err(error) => section.card { p.quiet { "No picture: " (text::printable_text(&error.to_string())) } },
                 }
-                @if stored.is_ok() { (trainer(view, id, draws)) }
+                @if let Ok(stored) = &stored { (trainer(view, id, stored, example.as_ref().ok(), draws)) }
             }
             div.facts {
                 @match &example {
@@ -290,7 +296,13 @@ fn bytes_value(view: &SplitView, id: u64, name: &str, bytes: &[u8]) -> Markup {
 }
 
 /// Renders what a loader delivers for this record, in several epochs.
-fn trainer(view: &SplitView, id: u64, draws: &DrawOptions) -> Markup {
+fn trainer(
+    view: &SplitView,
+    id: u64,
+    stored: &Stored<'_>,
+    example: Option<&Example<'_>>,
+    draws: &DrawOptions,
+) -> Markup {
     let base = format!("/{}", segment(view.split.name()));
     let pipeline = draws.pipeline();
     let epochs = draws.epoch..draws.epoch.saturating_add(if draws.eval && draws.steps.is_none() { 1 } else { DRAWN });
@@ -319,11 +331,16 @@ fn trainer(view: &SplitView, id: u64, draws: &DrawOptions) -> Markup {
             }
             @match pipeline {
                 Err(problem) => p.note.bad role="alert" { (problem) },
-                Ok(_) => ul.draws {
+                Ok(pipeline) => ul.draws {
                     @for epoch in epochs {
                         li {
-                            img src=(Query::default().url(&format!("{base}/drawn/{id}"), &draws.pairs(epoch)))
-                                alt={ "What the trainer sees in epoch " (epoch) } loading="lazy";
+                            div.drawn {
+                                img src=(Query::default().url(&format!("{base}/drawn/{id}"), &draws.pairs(epoch)))
+                                    alt={ "What the trainer sees in epoch " (epoch) } loading="lazy";
+                                @if let Ok(plan) = picture::plan(stored, &Images::new(pipeline.clone()), draws.of(id, epoch)) {
+                                    (Overlay::drawn(view, stored, example, &plan).svg())
+                                }
+                            }
                             span { "epoch " (epoch) }
                         }
                     }

@@ -7,7 +7,7 @@ use crate::query::last;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use shardtool_load::{Images, SampleDraws};
+use shardtool_load::Images;
 use shardtool_read::Record;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(super) async fn drawn(
         Ok(pipeline) => Images::new(pipeline),
         Err(problem) => return (StatusCode::BAD_REQUEST, problem).into_response(),
     };
-    let draws = SampleDraws { seed: options.seed, epoch: options.epoch, source_position: id };
+    let draws = options.of(id, options.epoch);
     make_picture(State(app), (split, id), "image/png", move |record| {
         picture::drawn(record, &Stored::of(record)?, &images, draws)
     })

@@ -4,12 +4,15 @@ use crate::app::SplitView;
 use crate::picture::Stored;
 use crate::text;
 use maud::{Markup, html};
-use shardtool_decode::Orientation;
+use shardtool_decode::{Orientation, Plan};
 use shardtool_format::example::{Example, Feature};
 use shardtool_load::{BOXES, CLASSES};
 
 /// Objects that are drawn, at most.
 const MOST: usize = 500;
+
+/// Colours of classes in `view.css`: `.class-0` and so on.
+const COLOURS: i64 = 10;
 
 /// Shapes in pixels of the stored image.
 pub(crate) struct Overlay {
@@ -17,11 +20,19 @@ pub(crate) struct Overlay {
     pub(crate) size: (u32, u32),
     stored: (u32, u32),
     orientation: u8,
-    /// Left, top, right, bottom and the name of each object.
-    boxes: Vec<([f64; 4], String)>,
+    boxes: Vec<Object>,
     points: Vec<[f64; 2]>,
     /// Offsets from the top.
     entries: Vec<f64>,
+}
+
+/// A box, and the class of its object.
+struct Object {
+    /// Left, top, right, bottom.
+    corners: [f64; 4],
+    name: String,
+    /// The number of its class's colour.
+    colour: i64,
 }
 
 impl Overlay {
@@ -35,11 +46,7 @@ impl Overlay {
         let entries = entries.map_or(vec![], |payload| entry_rows(stored, payload));
         let (mut boxes, mut points) = (vec![], vec![]);
         if let Some(example) = example {
-            let names = names(view, example);
-            for (at, corners) in floats(example.get(BOXES)).chunks_exact(4).take(MOST).enumerate() {
-                let name = names.get(at).cloned().unwrap_or_default();
-                boxes.push((scaled([corners[0], corners[1], corners[2], corners[3]], stored.size), name));
-            }
+            boxes = objects(view, stored, example);
             let named = |name: &str| name.ends_with("keypoints");
             for (_, feature) in example.features().iter().filter(|(name, _)| named(name)) {
                 for point in floats(Some(*feature)).chunks_exact(3).filter(|point| point[2] > 0.0).take(MOST) {
@@ -49,6 +56,19 @@ impl Overlay {
             }
         }
         Overlay { size, stored: stored.size, orientation: stored.orientation, boxes, points, entries }
+    }
+
+    /// Returns the boxes of what a trainer sees, where the plan of its pixels puts them. As in a loader, boxes that become
+    /// narrower or lower than a pixel are left out.
+    pub(crate) fn drawn(view: &SplitView, stored: &Stored<'_>, example: Option<&Example<'_>>, plan: &Plan) -> Self {
+        let boxes = example.map_or(vec![], |example| objects(view, stored, example)).into_iter().enumerate();
+        let boxes = boxes.filter_map(|(number, object)| {
+            let corners = plan.map_box(number, object.corners)?;
+            let [left, top, right, bottom] = corners;
+            (right - left >= 1.0 && bottom - top >= 1.0).then_some(Object { corners, ..object })
+        });
+        let size = plan.output_size();
+        Overlay { size, stored: size, orientation: 1, boxes: boxes.collect(), points: vec![], entries: vec![] }
     }
 
     /// Returns the names of the layers that have shapes, and how many.
@@ -74,8 +94,8 @@ impl Overlay {
                         }
                     }
                     g.boxes data-layer="boxes" {
-                        @for ([left, top, right, bottom], name) in &self.boxes {
-                            rect x=(format!("{left:.1}")) y=(format!("{top:.1}")) width=(format!("{:.1}", right - left))
+                        @for Object { corners: [left, top, right, bottom], name, colour } in &self.boxes {
+                            rect class=(format!("class-{colour}")) x=(format!("{left:.1}")) y=(format!("{top:.1}")) width=(format!("{:.1}", right - left))
                                 height=(format!("{:.1}", bottom - top)) stroke-width=(format!("{:.2}", 2.0 * unit)) {
                                 title { (name) }
                             }
@@ -127,12 +147,23 @@ fn scaled(values: [f64; 4], (width, height): (u32, u32)) -> [f64; 4] {
     [bound(left * x, width), bound(top * y, height), bound(right * x, width), bound(bottom * y, height)]
 }
 
-/// Returns the name of each object's class.
-fn names(view: &SplitView, example: &Example<'_>) -> Vec<String> {
-    match example.get(CLASSES) {
-        Some(Feature::Int64(list)) => list.iter().take(MOST).map(|label| view.class_name(label)).collect(),
+/// Returns the boxes of a record in pixels of the stored image, with their classes.
+fn objects(view: &SplitView, stored: &Stored<'_>, example: &Example<'_>) -> Vec<Object> {
+    let labels: Vec<_> = match example.get(CLASSES) {
+        Some(Feature::Int64(list)) => list.iter().take(MOST).collect(),
         _ => vec![],
-    }
+    };
+    let corners = floats(example.get(BOXES));
+    let boxes = corners.as_chunks::<4>().0.iter().take(MOST).enumerate();
+    let object = |(at, corners): (usize, &[f64; 4])| {
+        let label = labels.get(at).copied();
+        Object {
+            corners: scaled(*corners, stored.size),
+            name: label.map_or_else(String::new, |label| view.class_name(label)),
+            colour: label.unwrap_or(0).rem_euclid(COLOURS),
+        }
+    };
+    boxes.map(object).collect()
 }
 
 /// Returns the first pixel row of each group of MCU rows that has an entry. The payload is a hint, which is not checked here.

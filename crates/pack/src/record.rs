@@ -61,6 +61,8 @@ pub(crate) enum Image<'a> {
 /// A sample without its image.
 struct Fields<'a> {
     key: &'a str,
+    /// The name of the image's file; `None` if the key ends with it.
+    filename: Option<&'a str>,
     label: Option<i64>,
     values: &'a [Values],
 }
@@ -78,7 +80,7 @@ impl<'a> RecordWriter<'a> {
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
             let values = attached(listing, entry, self.options)?;
-            let fields = Fields { key: &entry.key, label: entry.label, values: &values };
+            let fields = Fields { key: &entry.key, filename: None, label: entry.label, values: &values };
             return self.record(&fields, Image::None, buffer);
         }
         if entry.size == 0 {
@@ -88,7 +90,9 @@ impl<'a> RecordWriter<'a> {
         read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
         let values = attached(listing, entry, self.options)?;
-        let fields = Fields { key: &entry.key, label: entry.label, values: &values };
+        let path = listing.path(entry);
+        let filename = path.file_name().and_then(|name| name.to_str());
+        let fields = Fields { key: &entry.key, filename, label: entry.label, values: &values };
         let record = self.record(&fields, Image::File(&file), buffer);
         self.file = file;
         record
@@ -104,7 +108,7 @@ impl<'a> RecordWriter<'a> {
         image: Image<'_>,
         buffer: Vec<u8>,
     ) -> Result<Record, Reason> {
-        let fields = Fields { key: &sample.key, label: sample.label, values: &sample.values };
+        let fields = Fields { key: &sample.key, filename: None, label: sample.label, values: &sample.values };
         self.record(&fields, image, buffer)
     }
 
@@ -231,7 +235,8 @@ fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
 
 /// Appends the sample's Example.
 fn encode(schema: &SampleSchema, fields: &Fields<'_>, stored: Option<&StoredImage<'_>>, out: &mut Vec<u8>) {
-    let filename = fields.key.rsplit('/').next().unwrap_or_default().as_bytes();
+    let of_key = || fields.key.rsplit('/').next().unwrap_or_default();
+    let filename = fields.filename.unwrap_or_else(of_key).as_bytes();
     let label = fields.label.unwrap_or_default();
     let class = usize::try_from(label).ok().and_then(|id| schema.classes.get(id)).map_or("", String::as_str);
     let lists: Vec<Vec<&[u8]>> = fields.values.iter().map(Values::byte_strings).collect();

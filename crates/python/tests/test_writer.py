@@ -345,3 +345,43 @@ def test_boxes_need_an_image_and_a_known_format(tmp_path):
             writer.write({"key": "a", "objects": {"bbox": [[0, 0, 1, 1]]}})
     with pytest.raises(st.OptionError, match="`boxes` is 'yolo'"):
         st.Writer(tmp_path / "other", boxes="yolo")
+
+
+def test_records_of_a_split_can_be_written_back(photos, tmp_path):
+    listed = tmp_path / "list.jsonl"
+    lines = []
+    for number, path in enumerate(sorted(photos.glob("*/*.jpg"))[:6]):
+        objects = {"bbox": [[1, 2, 10 + number, 12]], "category": [number % 2]}
+        row = {"path": str(path), "key": f"photo {number}", "label": path.parent.name, "objects": objects}
+        lines.append({**row, "weight": number / 4, "tags": ["a", str(number)]})
+    listed.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    st.pack(listed, tmp_path / "first", seed=None)
+    first = st.Dataset(tmp_path / "first")
+    names = [record["features"]["image/filename"].decode() for record in records(tmp_path / "first")]
+    assert names == [os.path.basename(line["path"]) for line in lines], "a key does not replace the file's name"
+
+    for name, options in [("inferred", {}), ("declared", {"features": first.features})]:
+        with st.Writer(tmp_path / name, classes=first.classes, **options) as writer:
+            assert writer.write_many(first.split("train")[:]) == 6
+        assert st.Dataset(tmp_path / name).features == first.features
+        for ours, theirs in zip(records(tmp_path / name), records(tmp_path / "first"), strict=True):
+            # The writer is given no file, but a key.
+            ours["features"]["image/filename"] = theirs["features"]["image/filename"]
+            assert ours == theirs
+
+
+def test_names_in_features_that_are_wrong_are_named(photos, tmp_path):
+    image = next(photos.glob("*/*.jpg")).read_bytes()
+    with st.Writer(tmp_path / "out", features={"weight": "float"}) as writer:
+        for features, message in [
+            ({"weigth": 1.0}, "feature `weigth` is not among the writer's features"),
+            ({"weight": {"a": 1}}, "feature `weight`"),
+            ({"label": 3}, "`label` in `features` is 3"),
+        ]:
+            with pytest.raises(st.OptionError, match=message):
+                writer.write({"key": "a", "image": image, "features": features})
+        with pytest.raises(st.OptionError, match="feature `weight` is given twice"):
+            writer.write({"key": "a", "image": image, "weight": 1.0, "features": {"weight": 2.0}})
+        writer.write({"key": "a", "image": image, "features": {"weight": 2.0, "image/width": 1}})
+    (record,) = records(tmp_path / "out")
+    assert record["features"]["weight"] == 2.0 and record["features"]["image/width"] != 1

@@ -21,6 +21,11 @@ __all__ = ["Writer", "commit"]
 
 #: Members of a sample that are not features.
 _OWN = ("key", "image", "label")
+#: Features that the writer makes from these members.
+_WRITTEN = frozenset(
+    ["image/encoded", "image/format", "image/height", "image/width", "image/channels", "image/orientation"]
+    + ["image/filename", "image/key", "image/class/label", "image/class/text"]
+)
 
 
 class Writer:
@@ -42,8 +47,9 @@ class Writer:
     split
         Name of the split.
     features
-        Types of the samples' own features: `"int64"`, `"float"`, `"bytes"`, `"float64"` or `"uint64"`, or `Array(...)` for
-        numpy arrays that are stored in chunks (volumes, audio). Default: those of the first sample, without `Array`: the type
+        Types of the samples' own features, such as `Dataset.features` of a dataset whose records are written:
+        `"int64"`, `"float"`, `"bytes"`, `"float64"` or `"uint64"`, or `Array(...)` for numpy
+        arrays that are stored in chunks (volumes, audio). Default: those of the first sample, without `Array`: the type
         of an array, and of Python's floats `"float"` (float32) if that holds them, exactly or with at most six digits, else
         `"float64"`. Values that the type would round are refused, unless it is given: `"float"` then rounds. A
         feature may have any number of values in a sample. For a rectangular array of two or more dimensions, `"NAME"`
@@ -125,7 +131,10 @@ class Writer:
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
         self._options = {**options, "classes": list(classes)}
-        self._features: dict[str, Kind | Array] | None = None if features is None else dict(features)
+        self._features: dict[str, Kind | Array] | None = None
+        if features is not None:
+            # Those of a dataset have the ones that the writer makes.
+            self._features = {name: kind for name, kind in features.items() if name not in _WRITTEN}
         self._inferred: frozenset[str] = frozenset()
         self._native: _shardtool.Writer | None = None
         self._opening = threading.Lock()
@@ -148,13 +157,16 @@ class Writer:
             `classes`. `objects`: the objects in the image as COCO and Hugging Face's datasets have them, a dict of lists
             (or a list of dicts) with `bbox` in pixels (see `boxes`) and perhaps `category`, `keypoints` and others; they
             become the features `image/object/bbox`, `image/object/class/label` and so on, as with `pack`. Everything else
-            is a feature: a number, text, bytes, or a list or array of them; `None` values are skipped.
+            is a feature: a number, text, bytes, or a list or array of them; `None` values are skipped. A record of a
+            split, `split[i]`, is a sample too: the members of its dict `features` are features, except those that the
+            writer makes itself (`image/width` and so on).
 
         Returns
         -------
         bool
             Whether the sample was written; `False` if its key is stored already.
         """
+        sample = _of_record(sample)
         image = sample.get("image")
         key = sample.get("key")
         if key is None and isinstance(image, (str, os.PathLike)):
@@ -248,6 +260,23 @@ def commit(
         A part is not finished; the message names the missing shards. Or parts were written with different options, or two have a key in common.
     """
     return Packed(**_shardtool.commit(os.fspath(destination), split, force, single_writer))
+
+
+def _of_record(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a sample whose features are its members, if they are in a dict `features` as in a record of a split."""
+    features = sample.get("features")
+    if not isinstance(features, Mapping):
+        return sample
+    flat = {name: value for name, value in sample.items() if name != "features"}
+    for name, value in features.items():
+        if name in _WRITTEN or (name in _OWN and value == flat.get(name)):
+            continue
+        if name in _OWN:
+            raise OptionError(f"`{name}` in `features` is {value!r:.80}: it has the name of a member of samples")
+        if name in flat:
+            raise OptionError(f"feature `{name}` is given twice: in the sample, and in its `features`")
+        flat[name] = value
+    return flat
 
 
 def _to_label(label: Any) -> int | str | None:

@@ -52,16 +52,16 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     }
     if shares.iter().any(|share| share.reads.estimated) {
         let counted = text::count(MAX_COUNTED_ROWS);
-        writeln!(out, "shards and reads are estimated for a random order: they are counted up to {counted} rows")?;
+        let note = format!("shards and reads are estimated for a random order: they are counted up to {counted} rows");
+        writeln!(out, "{}", text::wrapped(&note, "  "))?;
     }
     requests.print(rank, out)?;
     let dropped = schedule.dropped(0);
     if dropped > 0 {
-        writeln!(
-            out,
-            "{} of all replicas dropped at the end of the epoch (--remainder pad or mask keeps them)",
-            text::plural(dropped, "sample")
-        )?;
+        let samples = text::plural(dropped, "sample");
+        let note =
+            format!("{samples} of all replicas dropped at the end of the epoch (--remainder pad or mask keeps them)");
+        writeln!(out, "{}", text::wrapped(&note, "  "))?;
     }
     writeln!(
         out,
@@ -70,7 +70,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         memory.workers,
         text::plural_irregular(memory.prefetch, "batch", "batches")
     )?;
-    writeln!(out, "memory budget {}:\n  {}", text::bytes(memory.budget), memory.to_string().replace("; ", ";\n  "))?;
+    writeln!(out, "memory budget {}:", text::bytes(memory.budget))?;
+    let parts = memory.to_string().replace("; ", ";\n");
+    parts.lines().try_for_each(|part| writeln!(out, "{}", text::wrapped(&format!("  {part}"), "    ")))?;
     Ok(Exit::Success)
 }
 

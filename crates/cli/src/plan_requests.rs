@@ -63,14 +63,13 @@ impl Requests {
 
     pub(crate) fn print(&self, rank: u32, out: &mut Output) -> anyhow::Result<()> {
         let ahead = self.orders.first().map_or(0, |order| order.ahead);
-        writeln!(
-            out,
-            "requests of replica {rank} per epoch, if the dataset is in an object store (--read-ahead {}, --fetch-size {}, \
-             --fetch-gap {}):",
-            text::bytes(ahead),
-            text::bytes(self.size),
-            text::bytes(self.gap),
-        )?;
+        let condition = if self.in_store { "" } else { ", if the dataset is in an object store" };
+        let [ahead_text, size, gap] = [ahead, self.size, self.gap].map(text::bytes);
+        let line = format!(
+            "requests of replica {rank} per epoch{condition} (--read-ahead {ahead_text}, --fetch-size {size}, --fetch-gap \
+             {gap}):"
+        );
+        writeln!(out, "{}", text::wrapped(&line, "  "))?;
         self.orders.iter().try_for_each(|order| print_order(order, out))?;
         let again = if self.indexes_fit { "" } else { ", and again whenever it is reopened: memory holds only some" };
         writeln!(out, "  in addition, one for the index of each of {}{again}", text::plural(self.indexes, "shard"))?;
@@ -81,7 +80,8 @@ impl Requests {
         let bounded = |bytes: Option<u64>| bytes.unwrap_or(0).min(self.dataset_bytes);
         let (window, two) = (bounded(interleaved.window_bytes), bounded(interleaved.two_windows));
         let few = text::count(interleaved.few);
-        writeln!(out, "{} needs more than one request per 4 MiB and shard ({few}).", interleaved.order)?;
+        let each = text::bytes(4 << 20);
+        writeln!(out, "{} needs more than one request per {each} and shard ({few}).", interleaved.order)?;
         if two > ahead {
             let (window, two) = (text::bytes(window), text::bytes(two));
             writeln!(out, "  A window has {window}, of which two do not fit: that takes --read-ahead {two}.")?;

@@ -78,6 +78,24 @@ pub(crate) fn column(text: &str, cells: usize) -> String {
     text + &" ".repeat(padding)
 }
 
+/// Breaks text at spaces into lines of at most 80 terminal cells. Lines after the first begin with `indent`.
+pub(crate) fn wrapped(text: &str, indent: &str) -> String {
+    const CELLS: usize = 80;
+    let mut lines = String::new();
+    let mut used = 0;
+    for (number, word) in text.split(' ').enumerate() {
+        if used > width(indent) && used + 1 + width(word) > CELLS {
+            lines = lines + "\n" + indent + word;
+            used = width(indent) + width(word);
+        } else {
+            let space = if number == 0 { "" } else { " " };
+            lines = lines + space + word;
+            used += width(space) + width(word);
+        }
+    }
+    lines
+}
+
 /// Replaces invalid UTF-8 and control characters by U+FFFD, so that bytes from a dataset cannot control the terminal.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     shardtool_format::printable(&String::from_utf8_lossy(bytes)).into_owned()
@@ -110,6 +128,17 @@ mod tests {
     #[test]
     fn control_characters_are_replaced() {
         assert_eq!(printable(b"a\x1b[2Jb\xff"), "a\u{fffd}[2Jb\u{fffd}");
+    }
+
+    #[test]
+    fn lines_are_broken_at_80_cells() {
+        let text = vec!["12345"; 30].join(" ");
+        let lines = wrapped(&text, "  ");
+        let widths: Vec<_> = lines.lines().map(width).collect();
+        assert_eq!(widths, [77, 79, 25]);
+        assert_eq!(lines.split_whitespace().count(), 30);
+        assert_eq!(wrapped("  a b", "    "), "  a b", "spaces at the start stay");
+        assert_eq!(wrapped(&"x".repeat(100), "  "), "x".repeat(100), "a long word is not broken");
     }
 
     #[test]

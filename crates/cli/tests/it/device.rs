@@ -51,7 +51,7 @@ fn info_lists_devices() {
     assert_eq!(output.status.code(), Some(0));
     let shown = text(&output.stdout);
     assert!(shown.starts_with("CUDA 12.2\ncuda:0 ") && shown.contains("\ncuda:1 "), "{shown}");
-    assert!(shown.contains("compute 9.0, 1024 MiB"), "{shown}");
+    assert!(shown.contains("compute 9.0, 1.1 GB"), "{shown}");
     report.assert_clean();
 
     let (output, _) = with_driver(folder.path(), &["info", "--device", "--json"], &[]);

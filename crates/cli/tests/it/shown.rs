@@ -67,6 +67,7 @@ fn plan_advises_on_requests_only_in_a_store_and_never_more_than_the_dataset() {
     for advice in ["needs more than one request", "that takes --read-ahead"] {
         assert!(!local.contains(advice), "{local}");
     }
+    assert!(local.lines().all(|line| line.chars().count() <= 80), "{local}");
     let server = shardtool_store_server::Server::start(&folder.join("s3"), Default::default()).unwrap();
     let stored = run(folder, SHARDTOOL, &[&["plan", "s3://bucket/set"][..], &plan].concat(), &server.environment());
     let bytes: u64 = (0..2)

@@ -84,7 +84,7 @@ fn plan_shows_an_order_that_needs_fewer_requests() {
     let place = place(Faults::default());
     place.good(&["copy", "demo/dataset", URL]);
     let plan = place.good(&["plan", URL, "--order", "interleaved", "--run", "2", "--window", "3", "--batch", "8"]);
-    for line in ["interleaved (run 2, window 3) needs more than one request per 4 MiB", "This order needs fewer:"] {
+    for line in ["interleaved (run 2, window 3) needs more than one request per 4.2 MB", "This order needs fewer:"] {
         assert!(plan.contains(line), "{plan}");
     }
     // Without read-ahead, each record is requested.

@@ -1,7 +1,7 @@
 //! What is wrong with archives.
 
 use super::MdsProblem;
-use super::list::conflict;
+use super::list;
 use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
@@ -21,15 +21,12 @@ pub enum ArchiveError {
         second: (String, u64, DType),
     },
     /// No type holds two numbers of a column.
-    #[error("{}", conflict(.column, &.first.0, &format!("sample {} of {}", .first.2, .first.1), &.second.0,
-        &format!("sample {} of {}", .second.2, .second.1)))]
+    #[error("{}", conflict(.column, .numbers))]
     Numbers {
         /// The column.
         column: String,
-        /// A number, and the file and sample that have it.
-        first: (String, String, u64),
-        /// Another one.
-        second: (String, String, u64),
+        /// Two numbers, each with its file and sample from 0.
+        numbers: Box<[(String, String, u64); 2]>,
     },
     /// A type is given for a column that no sample has.
     #[error("the type of column `{column}` is given, but no sample has that field")]
@@ -152,4 +149,10 @@ pub enum ArchiveError {
         #[source]
         problem: MdsProblem,
     },
+}
+
+/// Says which two numbers no type holds.
+fn conflict(column: &str, [first, second]: &[(String, String, u64); 2]) -> String {
+    let place = |(_, file, sample): &(String, String, u64)| format!("sample {sample} of {file}");
+    list::conflict(column, &first.0, &place(first), &second.0, &place(second))
 }

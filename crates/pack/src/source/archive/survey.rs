@@ -256,8 +256,8 @@ fn types(column: &str, first: (DType, &Place), second: (DType, &Place)) -> Error
 /// The error of a column with two numbers that no type holds.
 fn conflict(column: &str, found: Conflict<Place>) -> Error {
     let seen = |(number, (file, sample)): (Number, Place)| (number.to_string(), file, sample);
-    let (first, second) = (seen(found.first), seen(found.second));
-    Error::Archive(ArchiveError::Numbers { column: column.to_owned(), first, second })
+    let numbers = Box::new([seen(found.first), seen(found.second)]);
+    Error::Archive(ArchiveError::Numbers { column: column.to_owned(), numbers })
 }
 
 /// Returns the hashes that occur more than once, sorted.

@@ -58,7 +58,7 @@ fn some_hold(conditions: &Conditions, splits: &[Split]) -> anyhow::Result<bool> 
 pub(crate) struct Conditions(Vec<Condition>);
 
 impl Conditions {
-    /// Returns whether there is no condition.
+    /// Returns whether all records meet them, since none was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,6 +1,6 @@
 //! Ctrl-C (SIGINT) and SIGTERM: a command that takes long says what is true of its work, and exits with 130 or 143.
 //!
-//! The handlers call functions that are async-signal-safe only (signal-safety(7)). There is no thread.
+//! The handlers call only functions that are async-signal-safe (signal-safety(7)).
 
 use crate::exit::{self, Exit};
 use crate::output;

@@ -65,7 +65,7 @@ pub struct ExportOptions {
     pub force: bool,
     /// To a store: no other process writes there, so the store need not compare versions.
     pub single_writer: bool,
-    /// Takes only these records. TFRecord files are then written anew, and no damaged record is in them. Default: all.
+    /// Takes only these records. TFRecord files are then new files without damaged records. Default: all.
     pub selection: Option<Selection>,
 }
 

@@ -62,7 +62,7 @@ fn a_record_shows_its_features_boxes_place_and_neighbours() {
     let site = Site::of(folder.path());
     let page = site.page("/train/record/2");
     // The box of 0.25, 0.25, 0.75, 0.5 in an image of 66 × 48 pixels.
-    assert!(page.contains(r#"<rect x="16.5" y="12.0" width="33.0" height="12.0""#), "{page}");
+    assert!(page.contains(r#"<rect class="class-0" x="16.5" y="12.0" width="33.0" height="12.0""#), "{page}");
     for text in ["caption number 2", "66 × 48 pixels", "/train/record/1?at=1", "/train/record/3?at=3", " good"] {
         assert!(page.contains(text), "{text}: {page}");
     }

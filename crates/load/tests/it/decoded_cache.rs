@@ -135,5 +135,5 @@ fn caches_that_cannot_be_made_are_refused() {
     let mut small = config(&split, Some(DecodedCache::new(20, 1 << 30)));
     small.memory_budget = Some(1 << 20);
     let error = Loader::new(&small).err().unwrap().to_string();
-    assert!(error.contains("1.0 GiB decoded images"), "{error}");
+    assert!(error.contains("1.1 GB decoded images"), "{error}");
 }

@@ -111,7 +111,7 @@ fn growth_stops_at_90_percent_of_the_limit_and_continues_when_memory_is_freed() 
     assert_eq!(*found, held.len());
     let Usage { limit, used } = &**usage;
     assert_eq!((limit.bytes, limit.from.clone(), *used), (1 << 30, LimitSource::Host, ((1 << 20) - 1000) << 10));
-    assert!(error.to_string().contains("90 % of the memory limit (1023.0 MiB of 1.0 GiB in use"), "{error}");
+    assert!(error.to_string().contains("90 % of the memory limit (1.1 GB of 1.1 GB in use"), "{error}");
     // Other processes end: the same call succeeds.
     host(&mut config, folder.path(), 1 << 20, 500_000);
     let before = held.len();

@@ -1,12 +1,12 @@
 //! Prints for each request the CRC-32 of the decoded pixels, or the error. `tests/oracle.py` compares them with libjpeg-turbo.
 //!
 //! Reads lines `PATH DIVISOR X Y WIDTH HEIGHT MODE` from standard input; WIDTH 0 means the whole image; MODE is
-//! `plain`, `portable` or `entries` (found first), with `-gray` for grey pixels. Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
+//! `plain`, `portable`, `entries` (found first) or `transcoded` (first, if it can be), with `-gray` for grey pixels. Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
 #![forbid(unsafe_code)]
 
 use std::io::BufRead;
 
-use shardtool_jpeg::{Channels, Decoder, Error, Header, Rect, Request, Scale, entries};
+use shardtool_jpeg::{Channels, Decoder, Error, Header, Rect, Request, Scale, entries, transcode};
 
 /// CRC-32 as in zlib.
 fn crc32(bytes: &[u8]) -> u32 {
@@ -15,6 +15,11 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 fn answer(decoder: &mut Decoder, jpeg: &[u8], scale: Scale, rect: Option<Rect>, mode: &str) -> Result<String, Error> {
+    let transcoded = match mode.starts_with("transcoded").then(|| transcode(jpeg, decoder)) {
+        None | Some(Err(Error::Unsupported(_))) => None,
+        Some(result) => Some(result?.jpeg),
+    };
+    let jpeg = transcoded.as_deref().unwrap_or(jpeg);
     let header = Header::parse(jpeg, decoder.limits())?;
     let (width, height) = rect.map_or(header.size(scale), |r| (r.width, r.height));
     let (mode, channels) = match mode.strip_suffix("-gray") {

@@ -6,8 +6,9 @@
 Needs numpy, and Pillow built with libjpeg-turbo. Each file is made from random quantised coefficients by the entropy coder below, so
 that it depends on no encoder: one, three or four components; sampling factors from 1 to 4; one scan, a scan for each component,
 scans that repeat others or are missing, scans of progressive images in any legal order; restart intervals; Adobe and JFIF markers;
-equal component identifiers; DNL. The whole image, its reductions and random rectangles must equal Pillow's `convert("RGB")`, and
-in grey its `convert("L")` or libjpeg's luma, or both must refuse the file. Files are numbered: a SEED and a number always give the same file.
+equal component identifiers; DNL. The whole image, its reductions, random rectangles and the transcoded image must equal Pillow's
+`convert("RGB")`, and in grey its `convert("L")` or libjpeg's luma, or both must refuse the file. Files are numbered: a SEED and a
+number always give the same file.
 """
 
 import collections
@@ -503,8 +504,8 @@ def main():
                 if whole is None:
                     continue
                 refused = isinstance(whole, Exception)
-                rects = [None] + ([] if refused else [random_rect(rng, *size) for _ in range(2)])
-                for mode, rect in zip(("plain", "entries", "portable"), rects):
+                rects = [None] + ([] if refused else [random_rect(rng, *size) for _ in range(2)] + [None])
+                for mode, rect in zip(("plain", "entries", "portable", "transcoded"), rects):
                     x, y, w, h = rect or (0, 0, 0, 0)
                     requests.append((path, f"{path} {divisor} {x} {y} {w} {h} {mode}{'-gray' if gray else ''}"))
                     if refused:

@@ -20,7 +20,7 @@ use shardtool_jpeg::Request;
 /// Returns an upper bound of the bytes that decoding takes for an image of any format, of this size (width, height) and
 /// encoded length in bytes, of which `output` (width, height) pixels are made: what is known from an index alone. Decoders of
 /// JPEG XL, of JPEG 2000 and of TIFF with deep samples can take more ([`scratch_bytes`]); those of other formats keep at most
-/// 12 bytes a pixel (16-bit samples and the rows they come from), and may copy the file; JPEGs of hundreds of scans take up to 8 MiB
+/// 12 bytes a pixel (16-bit samples and the rows they come from), and may copy the file; JPEGs of hundreds of scans take up to 16 MiB
 /// more, and those of one row of MCUs of four components up to 5 bytes a pixel more.
 pub fn scratch_bound((width, height): (u32, u32), encoded: u64, output: (u32, u32)) -> u64 {
     bound(PixelFormat::RGB8, (width, height), encoded, output)

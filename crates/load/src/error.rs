@@ -139,6 +139,15 @@ pub enum Error {
         /// The number of classes.
         classes: u32,
     },
+    /// Keypoints and the order of the mirrored ones do not fit.
+    #[error(
+        "keypoints: {problem}: give `flip_index`, the number that each point has in the mirrored object, such as 0, 2, 1 for a \
+        nose and two eyes, or 0, 1, 2 for points without sides"
+    )]
+    FlipIndex {
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A step takes boxes, and the configuration has none.
     #[error("`{step}` takes the boxes of each sample: give `objects` as well")]
     NoBoxes {

@@ -2,7 +2,7 @@
 
 use crate::bad_samples::SampleError;
 use crate::columns::{Cell, Column, Shape, wrong_layout};
-use crate::config::{ColumnSpec, Layout};
+use crate::config::{ColumnSpec, Layout, View};
 use crate::error::Error;
 use shardtool_decode::Plan;
 
@@ -58,6 +58,9 @@ pub struct Objects {
     /// Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility
     /// 0.
     pub keypoints: Option<String>,
+    /// The order of an object's points in a mirrored image: point i is point `flip_index[i]` of the image that was not mirrored,
+    /// so that the left eye remains the first. Needed if steps flip; `0, 1, 2 …` for points without sides.
+    pub flip_index: Option<Vec<usize>>,
     /// Objects whose box becomes narrower or lower than this, in pixels of the result, are dropped. Default: 1.
     pub min_size: f64,
     /// Objects whose box becomes smaller than this, in square pixels of the result, are dropped. Default: 1.
@@ -94,6 +97,7 @@ impl Default for Objects {
             unit: BoxUnit::default(),
             properties: vec![],
             keypoints: None,
+            flip_index: None,
             min_size: 1.0,
             min_area: 1.0,
         }
@@ -126,6 +130,25 @@ impl ObjectColumns {
             properties: objects.properties.iter().map(at).collect(),
             keypoints: objects.keypoints.as_ref().map(at),
             objects: objects.clone(),
+        }
+    }
+
+    /// Checks that points can follow the steps of `views`: steps that mirror need the order of the mirrored points.
+    ///
+    /// # Errors
+    /// [`Error::FlipIndex`].
+    pub(crate) fn check_flips(&self, views: &[View]) -> Result<(), Error> {
+        let wrong = |problem| Err(Error::FlipIndex { problem });
+        match (&self.objects.keypoints, &self.objects.flip_index) {
+            (None, Some(_)) => wrong("there are no keypoints"),
+            (Some(_), None) if views.iter().any(|view| view.pipeline.mirrors()) => {
+                wrong("a step flips, and the left and the right points of an object change places")
+            }
+            // Two flips restore the order.
+            (_, Some(order)) if !order.iter().enumerate().all(|(i, j)| order.get(*j) == Some(&i)) => {
+                wrong("it does not exchange pairs of points")
+            }
+            _ => Ok(()),
         }
     }
 
@@ -179,6 +202,10 @@ impl ObjectColumns {
         }
         if let Some((feature, column)) = self.objects.keypoints.as_ref().zip(self.keypoints) {
             let found = cells[column].len();
+            if let Some(order) = self.objects.flip_index.as_ref().filter(|order| found != objects * POINT * order.len())
+            {
+                return wrong(feature, objects * POINT * order.len(), found);
+            }
             if (objects == 0 && found > 0) || (objects > 0 && !found.is_multiple_of(POINT * objects)) {
                 return wrong(feature, objects * POINT, found);
             }
@@ -230,6 +257,9 @@ impl ObjectColumns {
             let points = cells[column].len() / POINT / kept.len().max(1);
             cells[column].keep(&kept, points * POINT);
             self.map_points(plan, (stored, before), cells[column].floats_mut());
+            if let Some(order) = self.objects.flip_index.as_ref().filter(|_| is_mirrored(plan)) {
+                exchange(cells[column].floats_mut(), order);
+            }
         }
     }
 
@@ -264,5 +294,20 @@ impl ObjectColumns {
                 (*x, *y, *visibility) = (0.0, 0.0, 0.0);
             }
         }
+    }
+}
+
+/// Returns whether the result shows the image mirrored.
+fn is_mirrored(plan: &Plan) -> bool {
+    let [origin, right, down] = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]].map(|point| plan.map_point(point));
+    let [a, b] = [right, down].map(|to| [to[0] - origin[0], to[1] - origin[1]]);
+    a[0] * b[1] < a[1] * b[0]
+}
+
+/// Puts the points of each object in another order.
+fn exchange(values: &mut [f32], order: &[usize]) {
+    for object in values.as_chunks_mut::<POINT>().0.chunks_exact_mut(order.len().max(1)) {
+        let points = object.to_vec();
+        object.iter_mut().zip(order).for_each(|(point, from)| *point = points[*from]);
     }
 }

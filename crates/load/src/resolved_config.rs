@@ -132,6 +132,7 @@ impl ResolvedConfig {
                 None => features::check_images(&splits)?,
             }
             views.lists().try_for_each(|views| check_views(images, views))?;
+            objects.iter().try_for_each(|objects| views.lists().try_for_each(|views| objects.check_flips(views)))?;
             check_mixing(images, &columns)?;
         }
         let sampled = SampledRecords::new(&splits, &config.content);

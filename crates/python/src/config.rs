@@ -109,6 +109,7 @@ struct ObjectOptions {
     unit: String,
     properties: Vec<String>,
     keypoints: Option<String>,
+    flip_index: Option<Vec<usize>>,
     min_size: f64,
     min_area: f64,
 }
@@ -120,6 +121,7 @@ impl ObjectOptions {
         objects.unit = one_of(py, "unit", &self.unit, &BOX_UNITS)?;
         (objects.boxes, objects.properties, objects.keypoints) = (self.boxes, self.properties, self.keypoints);
         (objects.min_size, objects.min_area) = (self.min_size, self.min_area);
+        objects.flip_index = self.flip_index;
         Ok(objects)
     }
 }

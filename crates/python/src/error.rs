@@ -150,6 +150,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Values { .. }
         | E::ViewName { .. }
         | E::NoBoxes { .. }
+        | E::FlipIndex { .. }
         | E::FirstArrays { .. }
         | E::Mixing { .. }
         | E::PixelFormat { .. }

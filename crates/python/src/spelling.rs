@@ -23,7 +23,7 @@ pub(crate) fn in_python(message: &str) -> String {
     }
     // `--column NAME:TYPE`.
     while let Some((before, rest)) = message.split_once("--column ") {
-        let end = rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len());
+        let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ';' | ',' | ')')).unwrap_or(rest.len());
         let (argument, after) = rest.split_at(end);
         let (name, kind) = argument.rsplit_once(':').unwrap_or((argument, "TYPE"));
         message = format!("{before}`columns={{\"{name}\": \"{kind}\"}}`{after}");

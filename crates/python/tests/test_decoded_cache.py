@@ -98,7 +98,7 @@ def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_
     ]  # fmt: skip
     options = dict(
         mask=["red", "blue"], mask_fill=9, mask_dtype=mask_dtype, more_images=["other"], remainder="mask", seed=4,
-        objects=st.Objects(properties=["image/object/class/label"], keypoints="image/object/keypoints"),
+        objects=st.Objects(properties=["image/object/class/label"], keypoints="image/object/keypoints", flip_index=range(3)),
     )  # fmt: skip
     cache = st.DecodedCache("8MiB", resize=40, path=tmp_path if on_disk else None)
     loader = st.Loader(detection["stored"], 4, steps, decoded_cache=cache, memory_budget="64MiB", **options)

@@ -109,7 +109,7 @@ def test_pixels_and_labels_equal_the_reference(split, options, p):
 
 
 def test_boxes_labels_and_keypoints_equal_the_reference(split):
-    objects = st.Objects(keypoints="image/object/keypoints", min_size=2, min_area=9)
+    objects = st.Objects(keypoints="image/object/keypoints", flip_index=range(2), min_size=2, min_area=9)
     options = {"objects": objects}
     plain = batches(split, None, remainder="drop", **options)
     mixed = batches(split, st.Mosaic(center=(0.1, 0.9)), remainder="drop", **options)

@@ -164,7 +164,7 @@ def test_boxes_points_masks_and_images_follow_one_geometry(detection):
         st.RandomZoomOut(fill=90, side_range=(1, 1.6)), st.RandomResizedCrop((70, 90), scale=(0.5, 1)),
         st.RandomHorizontalFlip(), st.RandomVerticalFlip(), st.RandomRotation(8, fill=90), st.ColorJitter(0.2),
     ]  # fmt: skip
-    objects = st.Objects(properties=[BOX + "class/label", BOX + "score"], keypoints=BOX + "keypoints", min_size=4)
+    objects = st.Objects(properties=[BOX + "class/label", BOX + "score"], keypoints=BOX + "keypoints", flip_index=range(3), min_size=4)
     loader = st.Loader(
         detection, 5, steps, mask=["red", "blue"], mask_fill=9, more_images=["swapped"], objects=objects, remainder="mask"
     )
@@ -194,6 +194,57 @@ def test_boxes_points_masks_and_images_follow_one_geometry(detection):
                         assert not visible or min(abs(x - box[0]), abs(x - box[2])) < 7
                     seen += 1
     assert seen > 60
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory):
+    """Two faces in one image, each with a nose, a left and a right eye; the second one has no right eye."""
+    path = tmp_path_factory.mktemp("faces")
+    points = [[20, 30, 2, 28, 22, 2, 12, 22, 1], [70, 34, 2, 77, 25, 1, 0, 0, 0]]
+    with st.Writer(path / "dataset") as writer:
+        objects = {"bbox": [[5, 10, 30, 40], [55, 15, 30, 35]], "category": [0, 0], "keypoints": points}
+        writer.write({"key": "0", "image": np.zeros((80, 100, 3), np.uint8), "objects": objects})
+    return st.Dataset(path / "dataset").split("train"), np.array(points, float).reshape(2, 3, 3)
+
+
+def flips(horizontal, vertical):
+    return [st.RandomHorizontalFlip(horizontal), st.RandomVerticalFlip(vertical), st.CenterCrop((80, 100))]
+
+
+@pytest.mark.parametrize("horizontal, vertical", [(1, 0), (0, 1), (1, 1), (0, 0)])
+def test_left_and_right_points_change_places_in_a_mirrored_image(faces, horizontal, vertical):
+    split, points = faces
+    objects = st.Objects(keypoints=BOX + "keypoints", flip_index=st.flip_index(["nose", "left_eye", "right_eye"]))
+    batch = next(iter(st.Loader(split, 1, flips(horizontal, vertical), objects=objects)))
+    found = batch["keypoints"].row(0).reshape(2, 3, 3)
+    # Two reflections are a rotation, which leaves left and right as they are.
+    expected = points[:, [0, 2, 1]] if horizontal + vertical == 1 else points.copy()
+    shown = expected[..., 2] > 0
+    if horizontal:
+        expected[..., 0][shown] = 100 - expected[..., 0][shown]
+    if vertical:
+        expected[..., 1][shown] = 80 - expected[..., 1][shown]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_flips_of_points_need_their_order(faces):
+    split, _ = faces
+    for steps in (flips(0.5, 0), flips(0, 0.1), [st.RandomApply([st.RandomHorizontalFlip()]), st.CenterCrop(8)]):
+        with pytest.raises(st.OptionError, match="a step flips.*flip_index"):
+            st.Loader(split, 1, steps, objects=st.Objects(keypoints=BOX + "keypoints"))
+    st.Loader(split, 1, flips(0, 0), objects=st.Objects(keypoints=BOX + "keypoints"))
+    for order in ([1, 2, 0], [0, 0, 1], [0, 1, 3]):
+        with pytest.raises(st.OptionError, match="pairs of points"):
+            st.Loader(split, 1, flips(1, 0), objects=st.Objects(keypoints=BOX + "keypoints", flip_index=order))
+    with pytest.raises(st.OptionError, match="no keypoints"):
+        st.Loader(split, 1, flips(1, 0), objects=st.Objects(flip_index=[0]))
+    wrong = st.Loader(split, 1, flips(1, 0), objects=st.Objects(keypoints=BOX + "keypoints", flip_index=[1, 0]), on_bad="error")
+    with pytest.raises(st.DamageError, match="18"):
+        next(iter(wrong))
+    assert st.flip_index(["Left", "mid", "Right"]) == [2, 1, 0]
+    for names in (["left_eye"], ["nose", "nose"]):
+        with pytest.raises(st.OptionError):
+            st.flip_index(names)
 
 
 def test_ragged_rows_are_padded():

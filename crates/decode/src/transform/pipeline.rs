@@ -89,6 +89,18 @@ impl Pipeline {
         self.steps.iter().any(takes).then_some("random_iou_crop")
     }
 
+    /// Returns whether a step may mirror the image.
+    pub fn mirrors(&self) -> bool {
+        fn mirrors(step: &Transform) -> bool {
+            match step {
+                Transform::HorizontalFlip { p } | Transform::VerticalFlip { p } => *p > 0.0,
+                Transform::RandomApply { transforms, .. } => transforms.iter().any(mirrors),
+                _ => false,
+            }
+        }
+        self.steps.iter().any(mirrors)
+    }
+
     /// Returns the name of a step that is not defined for pixels of a format; `None` if all are.
     ///
     /// Grey has no channels to permute, and no noise of RGB. Of 16-bit pixels only geometry is defined, and of maps only those by

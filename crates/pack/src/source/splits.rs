@@ -270,7 +270,8 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
     }
     for name in &top {
         let content = detect::content(&source.join(name))?;
-        if !content.folders && !content.images && !content.archives {
+        let empty = !content.folders && !content.images && !content.archives;
+        if empty && !ArchiveFiles::is_mds(&source.join(name))? {
             return Ok(None);
         }
     }

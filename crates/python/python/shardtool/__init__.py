@@ -16,7 +16,7 @@ from typing import NoReturn
 from . import errors
 from .arrays import Array, Arrays
 from .batches import Batch, Ragged, image_label
-from .boxes import Objects
+from .boxes import Objects, flip_index
 from .buckets import AspectRatioBuckets, LengthBuckets, shapes_within
 from .clips import Clip
 from ._shardtool import VERSION as __version__
@@ -147,6 +147,7 @@ __all__ = [
     "Writer",
     "commit",
     "five_crop",
+    "flip_index",
     "image_label",
     "pack",
     "pack_part",

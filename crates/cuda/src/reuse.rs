@@ -3,7 +3,7 @@
 //!
 //! | memory | in use by | may be written again when |
 //! |---|---|---|
-//! | a slot: device memory of a delivered batch | streams of the consumer | the events recorded on those streams when the batch was dropped have passed; if a stream is unknown, the whole context is idle |
+//! | a slot: device memory of a delivered batch | the kernel of its upload; streams of the consumer | the event recorded behind the kernel has passed, and those recorded on the consumer's streams when the batch was dropped; if a stream is unknown, the whole context is idle |
 //! | a staging buffer on the device: u8 pixels | the copy and the kernel of one upload | the event recorded behind the kernel has passed |
 //! | its memory on the host (pinned): the batch that pixels are copied from, and the row data | the copies of the same upload | the event recorded behind the copies has passed |
 //!

@@ -25,6 +25,12 @@ impl Slot {
         let reuse = SlotReuse::new(buffer.context());
         Ok(Slot { buffer, ready, reuse, _reservation: reservation })
     }
+
+    /// Makes `stream` wait for the last upload, whose kernel reads the row data, and for the consumers of its batch.
+    pub(crate) fn order_before(&mut self, stream: &CudaStream) -> Result<()> {
+        stream.wait(&self.ready).during("ordering an upload after the last one into its slot")?;
+        self.reuse.order_before(stream)
+    }
 }
 
 impl Drop for Slot {

@@ -138,12 +138,12 @@ impl<B: HostBatch> Uploader<B> {
     fn fill(&mut self, mut slot: Slot, layout: &SlotLayout, mixed: bool) -> Result<Slot> {
         let (staging, copy, work) = (&self.staging[self.next], &self.copy, &self.work);
         let filled = (|| {
-            slot.reuse.order_before(copy)?;
+            slot.order_before(copy)?;
             let [n, h, w, _] = layout.pixels;
             let target = slot.buffer.address() + layout.row_data().start as u64;
             // SAFETY: the slot has `layout.total()` bytes, of which the row data are the last; the staging buffer keeps
             // its side until this copy is done (`free_staging`). `order_before` made the stream wait for the slot's last
-            // consumers.
+            // upload and its consumers.
             unsafe { result::memcpy_htod_async(target, staging.row_data.as_slice(), copy.cu_stream()) }
                 .during("queueing a copy")?;
             staging.reuse.copied(copy, work)?;

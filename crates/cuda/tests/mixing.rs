@@ -70,6 +70,27 @@ fn normalized(pixels: &[u8], image: usize, output: Output) -> Vec<u8> {
     values
 }
 
+/// The next upload into a slot waits for the kernel that mixed its last batch, also if no stream has used that.
+#[test]
+fn mixed_batches_that_nobody_uses_are_not_written_early() {
+    for seed in ["1", "2", "3"] {
+        let environment = [("STANDIN_SEED", seed), ("STANDIN_DELAY_US", "3000")];
+        let report = with_standin("mixed_batches_that_nobody_uses_are_not_written_early", &environment, || {
+            let mut config = Config::default();
+            config.slots = 2;
+            let device = Device::open(0).unwrap();
+            let mixing = mixing();
+            let make = |pinned: &PinnedAlloc| mixed(pinned, [4, 6, 6, 3], 40, &mixing, &[true; 4]);
+            let mut loader = DeviceLoader::new(&device, config, make).unwrap();
+            while let Some(batch) = loader.next_batch().unwrap() {
+                drop(batch);
+            }
+        });
+        let Some(report) = report else { return };
+        report.assert_clean();
+    }
+}
+
 #[test]
 fn mixed_values_equal_the_hosts_for_every_type_layout_and_shape() {
     let name = "mixed_values_equal_the_hosts_for_every_type_layout_and_shape";

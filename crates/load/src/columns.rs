@@ -199,12 +199,12 @@ impl Column {
             (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter()),
             (Feature::Bytes(list), Cell::Float64(values)) => self.extend(values, &list)?,
             (Feature::Bytes(list), Cell::Uint64(values)) => self.extend(values, &list)?,
-            (Feature::Bytes(list), Cell::Bytes(values)) => {
-                let found = feature.count();
-                let one = list.single().ok_or_else(|| self.count(1, found))?;
-                values.extend_from_slice(one);
-            }
-            (Feature::Empty, Cell::Bytes(_)) => return Err(self.count(1, 0)),
+            (Feature::Bytes(list), Cell::Bytes(values)) => match feature.count() {
+                0 => {}
+                1 => values.extend_from_slice(list.single().unwrap_or_default()),
+                found => return Err(self.count(1, found)),
+            },
+            // A missing text is empty.
             (Feature::Empty, _) => {}
             _ => return Err(SampleError::Type { feature: self.feature.clone() }),
         }

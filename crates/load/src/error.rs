@@ -220,7 +220,7 @@ pub enum Error {
     /// The first record of a split has a different number of values than the column takes, so every sample would be
     /// bad.
     #[error(
-        "feature `{feature}` holds {found} values in the first record of {split}, but a column of this layout takes \
+        "feature `{feature}` holds {found} values in the record `{key}` of {split}, but a column of this layout takes \
          {expected}: leave it out of the columns, and read it from the records"
     )]
     Values {
@@ -230,6 +230,8 @@ pub enum Error {
         expected: usize,
         /// Values of the record.
         found: usize,
+        /// The record's key.
+        key: String,
         /// The split.
         split: String,
     },

@@ -34,34 +34,51 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, stored: &Sampl
         if split.is_in_store() {
             return stored.of(number).iter().filter_map(|record| measured(number, record)).max();
         }
-        let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
-        let sampled = (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize);
-        sampled.filter_map(|id| measured(number, &split.get(id).ok()?)).max()
+        sampled_ids(split).filter_map(|id| measured(number, &split.get(id).ok()?)).max()
     });
     largest.max().unwrap_or(0)
 }
 
 /// Checks that the first record of each split, or the first sampled one in an object store, has the number of values that
-/// each column takes; otherwise every sample would be bad.
+/// each column takes; otherwise every sample would be bad. Checks that no sampled record has more; otherwise many would be.
 pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &SampledRecords) -> Result<()> {
     for (number, split) in splits.as_slice().iter().enumerate() {
-        let first = split.locate(0).and_then(|(shard, row)| Ok((split.shard(shard)?, row)));
-        if first.is_ok_and(|(shard, row)| Column::all_in_index(columns, &shard, row)) {
+        if split.is_in_store() {
+            let records = stored.of(number).iter().enumerate();
+            records.into_iter().try_for_each(|(at, record)| check_record(columns, split, number, record, at == 0))?;
             continue;
         }
-        // A damaged record is reported when it is loaded.
-        let read = if split.is_in_store() { None } else { split.get(0).ok() };
-        let Some(record) = read.as_ref().or(stored.of(number).first()) else { continue };
-        let mut example = None;
-        for column in columns {
-            if let Err(SampleError::Values { feature, expected, found }) =
-                column.read(number, record, &mut example, &mut column.cell())
-            {
-                return Err(Error::Values { feature, expected, found, split: describe(split) });
+        for id in sampled_ids(split) {
+            let place = split.locate(id).and_then(|(shard, row)| Ok((split.shard(shard)?, row)));
+            if place.is_ok_and(|(shard, row)| Column::all_in_index(columns, &shard, row)) {
+                continue;
             }
+            // A damaged record is reported when it is loaded.
+            let Ok(record) = split.get(id) else { continue };
+            check_record(columns, split, number, &record, id == 0)?;
         }
     }
     Ok(())
+}
+
+fn check_record(columns: &[Column], split: &Split, number: usize, record: &Record, first: bool) -> Result<()> {
+    let mut example = None;
+    for column in columns {
+        if let Err(SampleError::Values { feature, expected, found }) =
+            column.read(number, record, &mut example, &mut column.cell())
+            && (first || found > expected)
+        {
+            let key = record.key().map_or_else(|_| String::new(), |key| String::from_utf8_lossy(&key).into_owned());
+            return Err(Error::Values { feature, expected, found, key, split: describe(split) });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the numbers of a few records of a split, evenly distributed.
+fn sampled_ids(split: &Split) -> impl Iterator<Item = u64> {
+    let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
+    (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize)
 }
 
 /// Checks that the records have images. Opaque records are images themselves.

@@ -363,3 +363,22 @@ def test_boxes_and_areas_stay_float32(tmp_path):
     split = packed(jsonl(tmp_path, [{"objects": objects}]), tmp_path)
     names = ["image/object/bbox", "image/object/area", "image/object/score"]
     assert [split.features[name] for name in names] == ["float", "float", "float64"]
+
+
+def test_a_missing_text_is_empty(tmp_path):
+    split = packed(csv(tmp_path, "caption", ["owl", "", "cat", ""]), tmp_path)
+    batch = next(iter(st.Loader(split, 4, [st.CenterCrop(8)], columns=["caption"], on_bad="error")))
+    assert sorted(batch["caption"]) == [b"", b"", b"cat", b"owl"]
+    (tmp_path / "more").mkdir()
+    long = packed(jsonl(tmp_path / "more", [{"caption": "x" * 300}, {}, {"caption": None}]), tmp_path / "more")
+    batch = next(iter(st.Loader(long, 3, [st.CenterCrop(8)], columns=["caption"], on_bad="error")))
+    assert sorted(map(len, batch["caption"])) == [0, 0, 300]
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_several_texts_are_refused_when_the_loader_is_made(first, tmp_path):
+    rows = [{"labels": ["a"]} for _ in range(8)]
+    rows[first]["labels"] = ["a", "b"]
+    split = packed(jsonl(tmp_path, rows), tmp_path)
+    with pytest.raises(st.OptionError, match=rf"`labels` holds 2 values in the record `{first}\.png`"):
+        st.Loader(split, 4, [st.CenterCrop(8)], columns=["labels"])

@@ -148,8 +148,8 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
 
 def _check_exact(value: np.ndarray) -> None:
     """Refuses numbers of 64 bits that JAX would change: unless told otherwise, it makes 32 bits of them without a word."""
-    narrow = {"float64": np.float32, "uint64": np.uint32, "int64": np.int32}.get(value.dtype.name)
-    if narrow is None or jax.config.jax_enable_x64:
+    narrow = jax.dtypes.canonicalize_dtype(value.dtype)
+    if narrow == value.dtype:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         kept = value.astype(narrow)

@@ -208,7 +208,7 @@ def test_wrong_rows_are_refused_by_name(tmp_path):
 
     with pytest.raises(st.errors.PackError, match="key `x` occurs twice"):
         write([[{"key": "x", "n": 1}], [{"key": "x", "n": 2}]])
-    with pytest.raises(st.errors.OptionError, match="is int64 in task 0, but float in task 1"):
+    with pytest.raises(st.errors.OptionError, match="is int64 in task 0, but float64 in task 1"):
         write([[{"n": 1}], [{"n": 1.5}]])
     with pytest.raises(st.errors.OptionError, match="is text, 'a': give the names of all classes"):
         write([[{"label": "a"}]])

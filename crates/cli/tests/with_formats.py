@@ -165,8 +165,8 @@ class Formats(unittest.TestCase):
             self.assertEqual(features[caption], [sample["caption"].encode()])
             # float32, or float64 if the source says so.
             wide = isinstance(features[score][0], bytes)
-            found = list(struct.unpack("<d", features[score][0])) if wide else features[score]
-            self.assertEqual(found, [sample["score"] if wide else np.float32(sample["score"])])
+            numbers = list(struct.unpack("<d", features[score][0])) if wide else features[score]
+            self.assertEqual(numbers, [sample["score"] if wide else np.float32(sample["score"])])
             self.assertEqual(features[box], sample["box"])
 
     def test_packs_webdataset(self):

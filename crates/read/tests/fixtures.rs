@@ -61,8 +61,11 @@ fn comparable(name: &str, file: &str, record: Option<u64>, offset: Option<u64>) 
 fn expected(folder: &Path) -> Outcome {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let document: Value = serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
-    // Of lines that stand for each other, the first one.
-    let first = |line: &Value| line.get("any").map_or(line, |any| &any[0]).clone();
+    // Of lines that stand for each other, the first one if all are of a record that is delivered.
+    let first = |line: &Value| match line.get("any").and_then(Value::as_array) {
+        Some(any) if any.iter().all(|line| line.get("data").is_some()) => any[0].clone(),
+        _ => line.clone(),
+    };
     let lines = |task: &str| document[task].as_array().unwrap().iter().map(first).collect::<Vec<_>>();
     let findings = lines("verify").into_iter().filter(|line| line.get("finding").is_some());
     let findings = findings

@@ -2,7 +2,9 @@
 //! not JSON are errors by name.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::fmt;
 
 /// Constants that Python writes and that are not JSON.
@@ -27,9 +29,10 @@ pub(crate) enum JsonError {
 /// [`JsonError`].
 pub(crate) fn parse(text: &[u8]) -> Result<Value, JsonError> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Unique.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    let large = Cell::new(false);
+    let value = Unique { large: &large }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     match value {
-        Ok(value) => match long_integer(text) {
+        Ok(value) => match Some(text).filter(|_| large.get()).and_then(long_integer) {
             Some(digits) => Err(JsonError::Integer { digits }),
             None => Ok(value),
         },
@@ -72,10 +75,17 @@ fn long_integer(text: &[u8]) -> Option<String> {
     None
 }
 
-/// Reads a value whose objects have each member once.
-struct Unique;
+/// Floats from which one may have been written as an integer of more than 64 bits.
+const LARGE: f64 = i64::MAX as f64;
 
-impl<'de> DeserializeSeed<'de> for Unique {
+/// Reads a value whose objects have each member once.
+#[derive(Clone, Copy)]
+struct Unique<'a> {
+    /// Whether a float of at least [`LARGE`] was read.
+    large: &'a Cell<bool>,
+}
+
+impl<'de> DeserializeSeed<'de> for Unique<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -83,7 +93,7 @@ impl<'de> DeserializeSeed<'de> for Unique {
     }
 }
 
-impl<'de> Visitor<'de> for Unique {
+impl<'de> Visitor<'de> for Unique<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,6 +113,9 @@ impl<'de> Visitor<'de> for Unique {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        if value.abs() >= LARGE {
+            self.large.set(true);
+        }
         Ok(value.into())
     }
 
@@ -120,7 +133,7 @@ impl<'de> Visitor<'de> for Unique {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
         let mut list = vec![];
-        while let Some(value) = values.next_element_seed(Unique)? {
+        while let Some(value) = values.next_element_seed(self)? {
             list.push(value);
         }
         Ok(list.into())
@@ -129,12 +142,14 @@ impl<'de> Visitor<'de> for Unique {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value_seed(Unique)?;
-            if map.contains_key(&name) {
-                let twice = format!("the member `{name}` occurs twice, and a sample has one value of it");
-                return Err(serde::de::Error::custom(twice));
+            let value = members.next_value_seed(self)?;
+            match map.entry(name) {
+                Entry::Vacant(place) => drop(place.insert(value)),
+                Entry::Occupied(there) => {
+                    let twice = format!("the member `{}` occurs twice, and a sample has one value of it", there.key());
+                    return Err(serde::de::Error::custom(twice));
+                }
             }
-            map.insert(name, value);
         }
         Ok(map.into())
     }

@@ -11,6 +11,7 @@
 
 use super::objects;
 use crate::{BoxFormat, Reason};
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -67,15 +68,21 @@ impl Nesting {
         members: impl IntoIterator<Item = (String, Value)>,
         out: &mut Map<String, Value>,
     ) -> Result<(), Reason> {
+        let mut add = |name, value| match out.entry(name) {
+            Entry::Vacant(place) => {
+                place.insert(value);
+                Ok(())
+            }
+            Entry::Occupied(there) => Err(Reason::TwoValues { name: there.key().clone() }),
+        };
         for (name, value) in members {
+            if !is_nested(&value) {
+                add(name, value)?;
+                continue;
+            }
             let mut columns = Map::new();
             self.member(name, value, &mut columns)?;
-            for (name, value) in columns {
-                if out.contains_key(&name) {
-                    return Err(Reason::TwoValues { name });
-                }
-                out.insert(name, value);
-            }
+            columns.into_iter().try_for_each(|(name, value)| add(name, value))?;
         }
         Ok(())
     }

@@ -80,6 +80,24 @@ class TensorFlow(unittest.TestCase):
         self.assertEqual(seen, set(files))
         print(f"TensorFlow {tf.__version__} read {len(seen)} records of ours, every byte and label right")
 
+    def test_reads_numbers_of_64_bits(self):
+        """float64 and uint64 are byte strings of eight bytes."""
+        rows = [{"time": 1700000000.123 + i, "hash": 2**63 + i, "times": [0.1, 1e300, float(i)]} for i in range(5)]
+        (self.root / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        shardtool("pack", self.root / "rows.jsonl", self.root / "rows", "--no-shuffle")
+        features = {
+            "time": tf.io.FixedLenFeature([], tf.string), "hash": tf.io.FixedLenFeature([], tf.string),
+            "times": tf.io.FixedLenFeature([3], tf.string),
+        }
+        found = []
+        for record in tf.data.TFRecordDataset(str(self.root / "rows" / "train-00000.tfrecord")):
+            example = tf.io.parse_single_example(record, features)
+            floats = {name: tf.io.decode_raw(example[name], tf.float64).numpy().ravel().tolist() for name in ("time", "times")}
+            # `decode_raw` has no uint64.
+            unsigned = tf.bitcast(tf.io.decode_raw(example["hash"], tf.int64), tf.uint64).numpy()
+            found.append({"time": floats["time"][0], "hash": int(unsigned[0]), "times": floats["times"]})
+        self.assertEqual(found, rows)
+
     def write(self, path, examples, compression=""):
         with tf.io.TFRecordWriter(str(path), compression) as writer:
             for example in examples:

@@ -24,7 +24,9 @@ import warnings
 import zlib
 
 import numpy as np
-from PIL import Image, ImageFile, features
+from PIL import ImageFile, features
+
+from oracle import reference
 
 ZIGZAG = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28, 35, 42,
@@ -461,18 +463,6 @@ def make(seed, number):
     return bytes(out), notes
 
 
-def reference(jpeg, divisor, gray):
-    """Returns libjpeg-turbo's pixels at that scale, or None if Pillow does not decode at that scale."""
-    image = Image.open(io.BytesIO(jpeg))
-    luma = gray and image.mode == "RGB"
-    if divisor > 1 or luma:
-        image.draft("L" if luma else image.mode, (max(1, image.width // divisor), max(1, image.height // divisor)))
-        if divisor > 1 and image.decoderconfig[0] != divisor:
-            return None
-    rgb = image.convert("RGB")
-    return rgb.convert("L") if gray else rgb
-
-
 def main():
     warnings.simplefilter("ignore")
     assert features.check("libjpeg_turbo"), "this test needs Pillow with libjpeg-turbo"
@@ -497,7 +487,7 @@ def main():
             both = (False,) if "fractional sampling" in notes else (False, True)
             for divisor, gray in itertools.product((1, 2, 4, 8), both):
                 try:
-                    whole = reference(jpeg, divisor, gray)
+                    whole = reference(io.BytesIO(jpeg), divisor, gray)
                     size = whole and whole.size
                 except Exception as error:
                     whole, size = error, (1, 1)

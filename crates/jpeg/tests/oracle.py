@@ -79,10 +79,10 @@ def generated(folder, rng, count):
     return paths
 
 
-def reference(path, divisor, gray=False):
+def reference(file, divisor, gray=False):
     """Returns libjpeg-turbo's pixels at that scale as an RGB image, or as its grey one (JCS_GRAYSCALE). Returns None if it does
     not decode at that scale."""
-    image = Image.open(path)
+    image = Image.open(file)
     if image.format != "JPEG":
         raise ValueError(f"{image.format}, not JPEG")
     mode = "L" if gray and image.mode == "RGB" else image.mode

@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 use crate::image;
 use crate::splits::Splits;
 use shardtool_decode::Pipeline;
+use shardtool_format::example::Logical;
+use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use shardtool_order::{AspectRatios, Bucket, BucketReplicas, Buckets, ImageShape, LengthBounds, Plan, Shape, Source};
 use shardtool_read::Shard;
@@ -165,11 +167,17 @@ fn by_aspect_ratio(config: &Config, buckets: &[ImageBucket], splits: &Splits) ->
 /// Returns the length of each sample: 0 where the feature is missing or negative.
 pub(crate) fn lengths(feature: &str, splits: &Splits) -> Result<Vec<u64>> {
     let mut lengths = Vec::with_capacity(splits.len() as usize);
+    let unsigned = splits.as_slice().iter().any(|split| split.manifest().dtype(feature) == Some(DType::Uint64));
     for_each_shard(splits, |shard| {
         let missing = || Error::NoIndexColumn { path: shard.path().to_owned(), feature: feature.to_owned() };
+        let rows = 0..shard.records();
+        if unsigned && let Some(column) = shard.feature_bytes(feature)? {
+            lengths.extend(rows.map(|row| column.get(row).and_then(u64::from_bytes).unwrap_or(0)));
+            return Ok(());
+        }
         let column = shard.feature::<i64>(feature)?.ok_or_else(missing)?;
         let length = |row| column.get(row).and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
-        lengths.extend((0..shard.records()).map(length));
+        lengths.extend(rows.map(length));
         Ok(())
     })?;
     Ok(lengths)

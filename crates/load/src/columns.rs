@@ -259,7 +259,7 @@ impl Column {
                 values.extend(value);
             }
             Cell::Float(values) => values.extend(shard.feature::<f32>(&self.feature)?.and_then(|c| c.get(row))),
-            // A value that is no number is found again in the record, and reported.
+            // A value of another length is found again in the record, and reported.
             Cell::Float64(values) => values.extend(bytes()?.and_then(f64::from_bytes)),
             Cell::Uint64(values) => values.extend(bytes()?.and_then(u64::from_bytes)),
             Cell::Bytes(values) => {

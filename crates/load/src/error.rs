@@ -140,10 +140,7 @@ pub enum Error {
         classes: u32,
     },
     /// Keypoints and the order of the mirrored ones do not fit.
-    #[error(
-        "keypoints: {problem}: give `flip_index`, the number that each point has in the mirrored object, such as 0, 2, 1 for a \
-        nose and two eyes, or 0, 1, 2 for points without sides"
-    )]
+    #[error("`flip_index`: {problem}")]
     FlipIndex {
         /// What is wrong.
         problem: &'static str,

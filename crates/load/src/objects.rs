@@ -140,13 +140,16 @@ impl ObjectColumns {
     pub(crate) fn check_flips(&self, views: &[View]) -> Result<(), Error> {
         let wrong = |problem| Err(Error::FlipIndex { problem });
         match (&self.objects.keypoints, &self.objects.flip_index) {
-            (None, Some(_)) => wrong("there are no keypoints"),
-            (Some(_), None) if views.iter().any(|view| view.pipeline.mirrors()) => {
-                wrong("a step flips, and the left and the right points of an object change places")
+            (None, Some(_)) => {
+                wrong("the objects have no keypoints whose order it could be: give `keypoints`, or leave it out")
             }
+            (Some(_), None) if views.iter().any(|view| view.pipeline.mirrors()) => wrong(
+                "a step flips, and the left and the right points of an object change places: give the number that each point has in \
+                 the mirrored object, such as 0, 2, 1 for a nose and two eyes, or 0, 1, 2 for points without sides",
+            ),
             // Two flips restore the order.
             (_, Some(order)) if !order.iter().enumerate().all(|(i, j)| order.get(*j) == Some(&i)) => {
-                wrong("it does not exchange pairs of points")
+                wrong("it does not exchange pairs of points: two flips would not restore the order")
             }
             _ => Ok(()),
         }

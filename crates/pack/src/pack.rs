@@ -169,6 +169,7 @@ enum Written<P: Place> {
 /// As [`pack_splits`]; [`SourceError::NothingAccepted`], which leaves nothing behind.
 fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Written<P>, Error> {
     if let Some(split) = complete::<P>(options, plan, progress)? {
+        target::remove_left_lock::<P>(options);
         return Ok(Written::Complete(split));
     }
     let target = wait::until_free(options, progress, || Target::<P>::new(options))?;

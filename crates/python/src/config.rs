@@ -252,6 +252,36 @@ impl Resolved {
     }
 }
 
+/// Refuses a column that has the name of another member of the batch, since one of them would be lost.
+fn check_names(py: Python<'_>, config: &Config, on_device: bool) -> PyResult<()> {
+    let label = config.splits.iter().find_map(|split| split.manifest().label.as_deref());
+    let mut taken = vec![("id", "the number of each record"), ("valid", "which rows have a sample")];
+    if !matches!(config.content, Content::Columns) {
+        taken.push(("image", "the images"));
+    }
+    if on_device {
+        taken.push(("host", "what stays on the host"));
+    }
+    if label.is_some_and(|label| label != "label") {
+        taken.push(("label", "the class of each record"));
+    }
+    if let Content::Images(images) = &config.content {
+        let roles = ["boxes", "labels", "keypoints"].map(|role| (role, "what the objects in an image have"));
+        taken.extend(images.objects.iter().flat_map(|_| roles));
+        taken.extend((images.masks.len() == 1).then_some(("mask", "the masks")));
+    }
+    let columns = config.columns.iter().flatten();
+    match columns.flat_map(|column| taken.iter().find(|(name, _)| *name == column.feature)).next() {
+        None => Ok(()),
+        Some((name, what)) => Err(error::option(
+            py,
+            &format!(
+                "`columns`: a batch has {what} by the name {name:?}, and would lose the feature: pack it by another name"
+            ),
+        )),
+    }
+}
+
 impl Options {
     pub(crate) fn resolve(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Resolved> {
         let first = splits.first().cloned();
@@ -325,6 +355,7 @@ impl Options {
             .map_err(|e| error::option(py, &format!("`starve_after`: {e}")))?;
         let devices = self.device.map(|options| options.open(py, config.starve_after)).transpose()?;
         let (local_replicas, classes) = (self.local_replicas, vec![]);
+        check_names(py, &config, devices.is_some())?;
         let mut resolved = Resolved { config, local_replicas, devices, raised, padded, classes };
         resolved.classes = resolved.check(py, self.rank.zip(self.world_size))?;
         Ok(resolved)

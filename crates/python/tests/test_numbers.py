@@ -352,10 +352,18 @@ def test_splits_of_other_number_types_do_not_meet(tmp_path):
 
 
 def test_a_column_is_not_lost_behind_a_member_of_the_batch(tmp_path):
-    split = packed(jsonl(tmp_path, [{"id": 7, "valid": 0}]), tmp_path)
-    for name in ("id", "valid"):
-        with pytest.raises(st.OptionError, match=f"'{name}'.*another name"):
-            st.Loader(split, 1, [st.CenterCrop(8)], columns=[name])
+    objects = {"bbox": [[1, 1, 3, 3]]}
+    columns = {"id": 7, "valid": 0, "image": 1, "boxes": 2, "mask": 3, "host": "a.example", "labels": 4}
+    (tmp_path / "mask.png").write_bytes(png())
+    rows = [{"shape": "mask.png", "objects": objects, **columns}]
+    split = packed(jsonl(tmp_path, rows), tmp_path, columns={"shape": "file", "mask": "int64"}, kind=None)
+    options = {"boxes": {"objects": st.Objects(properties=[])}, "labels": {"objects": st.Objects(properties=[])}, "mask": {"mask": "shape"}}
+    for name in ("id", "valid", "image", "boxes", "labels", "mask"):
+        with pytest.raises(st.OptionError, match=f'by the name "{name}".*another name'):
+            st.Loader(split, 1, [st.CenterCrop(8)], columns=[name], **options.get(name, {}))
+    # Names that this batch does not use are those of columns.
+    batch = next(iter(st.Loader(split, 1, [st.CenterCrop(8)], columns=["host", "boxes", "mask"])))
+    assert (batch["host"], batch["boxes"].tolist(), batch["mask"].tolist()) == ([b"a.example"], [2], [3])
 
 
 def test_boxes_and_areas_stay_float32(tmp_path):
@@ -382,3 +390,13 @@ def test_several_texts_are_refused_when_the_loader_is_made(first, tmp_path):
     split = packed(jsonl(tmp_path, rows), tmp_path)
     with pytest.raises(st.OptionError, match=rf"`labels` holds 2 values in the record `{first}\.png`"):
         st.Loader(split, 4, [st.CenterCrop(8)], columns=["labels"])
+
+
+def test_lengths_may_be_uint64(tmp_path):
+    with st.Writer(tmp_path / "dataset", images=False, features={"tokens": "int64", "length": "uint64"}) as writer:
+        for number in range(24):
+            writer.write({"key": f"{number}", "tokens": np.arange(number % 8 + 1), "length": number % 8 + 1})
+    split = st.Dataset(tmp_path / "dataset").split("train")
+    buckets = st.LengthBuckets("length", [4, 8], max_tokens=16, padded={"tokens": -1})
+    shapes = {batch["tokens"].shape[1] for batch in st.Loader(split, 4, columns=["tokens", "length"], buckets=buckets)}
+    assert shapes == {4, 8}

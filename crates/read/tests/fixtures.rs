@@ -61,7 +61,7 @@ fn comparable(name: &str, file: &str, record: Option<u64>, offset: Option<u64>) 
 fn expected(folder: &Path) -> Outcome {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let document: Value = serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
-    // Of lines that stand for each other, the first one if all are of a record that is delivered.
+    // Of alternative lines, the first one if all are of a record that is delivered.
     let first = |line: &Value| match line.get("any").and_then(Value::as_array) {
         Some(any) if any.iter().all(|line| line.get("data").is_some()) => any[0].clone(),
         _ => line.clone(),

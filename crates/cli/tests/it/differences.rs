@@ -3,15 +3,9 @@
 use crate::made;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 fn run(folder: &Path, arguments: &str, status: i32) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_shardtool"))
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = made::run(folder, arguments);
     assert_eq!(output.status.code(), Some(status), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

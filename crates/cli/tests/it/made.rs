@@ -1,7 +1,14 @@
-//! Images that tests of commands pack.
+//! Images that tests of commands pack, and the command.
 
 use shardtool_decode::{PixelsRef, encode_jpeg};
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Runs the command in a folder.
+pub(crate) fn run(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
+    command.args(arguments.split_whitespace()).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
 
 /// Returns a JPEG with a pattern that depends on `seed`.
 fn jpeg((width, height): (u32, u32), seed: u32) -> Vec<u8> {

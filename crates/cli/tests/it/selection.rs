@@ -3,15 +3,9 @@
 use crate::made;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 fn run(folder: &Path, arguments: &str) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_shardtool"))
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = made::run(folder, arguments);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }

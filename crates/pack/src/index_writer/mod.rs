@@ -29,7 +29,7 @@ pub enum Payload {
         message: Message,
         /// Name of the image's feature.
         image: Option<String>,
-        /// The features of logical types, which records do not tell from byte strings.
+        /// The features of logical types, which are byte strings in records.
         logical: BTreeMap<String, DType>,
     },
     /// Bytes of an unknown format, without features or images. Readers deliver the whole record.

@@ -60,6 +60,17 @@ pub(crate) fn complete<P: Place>(
     }
 }
 
+/// Removes the lock of a pack that was killed after its split was complete: takes it and drops it. Leaves a lock that another
+/// process holds, and one that may not be removed, as in a dataset that is only read.
+pub(super) fn remove_left_lock<P: Place>(options: &Options) {
+    let lock = files::lock_file(options.split());
+    if let Ok(Some(files)) = SplitFiles::<P>::open(&options.destination, options.split())
+        && let Ok(Some(_)) = files.place().length(Path::new(&lock))
+    {
+        let _ = Target::<P>::new(options);
+    }
+}
+
 impl<P: Place> Target<P> {
     /// Locks the split in a folder, creating the folder if it does not exist.
     ///

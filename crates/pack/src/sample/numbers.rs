@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use shardtool_format::manifest::DType;
 use std::fmt;
 
-/// Significant decimal digits that float32 holds: a number of so many digits reads back as the same text.
+/// Significant decimal digits that float32 holds: a number with at most these reads back as the same text.
 const FLOAT32_DIGITS: usize = f32::DIGITS as usize;
 
 /// A number of a text.

@@ -2,6 +2,8 @@
 //! samples.
 
 use super::{NamedSource, Source};
+use crate::error::DestinationError;
+use crate::place::read_manifest;
 use crate::{Error, Options, Reason, Rejection};
 use shardtool_format::manifest::{DType, Manifest};
 use shardtool_format::names;
@@ -9,10 +11,11 @@ use shardtool_format::names;
 /// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types.
 ///
 /// # Errors
-/// Those of reading the manifest, except that there is none; a manifest that is wrong is reported where it is changed.
+/// [`Error::Io`], [`DestinationError::Manifest`].
 pub(crate) fn take(splits: &mut [NamedSource], options: &Options) -> Result<(), Error> {
-    let Ok(json) = shardtool_read::read_manifest(&options.destination.join(names::MANIFEST)) else { return Ok(()) };
-    let Ok(manifest) = Manifest::parse(&json) else { return Ok(()) };
+    let Some(json) = read_manifest(&options.destination)? else { return Ok(()) };
+    let wrong = |source| DestinationError::Manifest { path: options.destination.join(names::MANIFEST), source };
+    let manifest = Manifest::parse(&json).map_err(|source| Error::Destination(wrong(source)))?;
     if manifest.splits.iter().all(|there| splits.iter().any(|here| here.split == there.name)) {
         return Ok(());
     }

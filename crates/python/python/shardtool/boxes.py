@@ -12,7 +12,7 @@ from .objects import BBOX, CLASS, KEYPOINTS
 
 __all__ = ["Objects", "flip_index"]
 
-#: Words that tell the sides of points apart.
+#: Words for the two sides of points.
 _SIDES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"))
 
 

@@ -52,7 +52,7 @@ def numbers(column: Buffers) -> Buffers:
     assert column.offsets is not None and column.logical is not None
     there = present(column)
     if (np.diff(column.offsets)[there] != 8).any():
-        raise ValueError(f"a value of the column is no {column.logical}: it does not have eight bytes")
+        raise ValueError(f"the column is {column.logical}: expected values of eight bytes, found one of another length")
     dtype = np.dtype(column.logical).newbyteorder("<")
     stored = np.frombuffer(column.values.tobytes(), dtype) if column.values.ctypes.data % 8 else column.values.view(dtype)
     if column.validity is None:

@@ -147,7 +147,7 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
 
 
 def _check_exact(value: np.ndarray) -> None:
-    """Refuses numbers of 64 bits that JAX would change: unless told otherwise, it makes 32 bits of them without a word."""
+    """Refuses numbers of 64 bits that JAX would change: unless `jax_enable_x64` is set, it converts them to 32 bits without a word."""
     narrow = jax.dtypes.canonicalize_dtype(value.dtype)
     if narrow == value.dtype:
         return

@@ -72,22 +72,9 @@ def _batching(given: SimpleNamespace, devices: list[str] | None, options: dict[s
     return transform
 
 
-#: What a batch has by a name that no column can have.
-_TAKEN = {
-    "id": "the number of each record",
-    "valid": "which rows have a sample",
-    "image": "the images",
-    "host": "what stays on the host",
-}
-
-
 def _order(given: SimpleNamespace, splits: list[_shardtool.Split], options: dict[str, Any]) -> None:
     """Converts columns, order and source."""
     options["columns"] = None if given.columns is None else as_names("columns", given.columns)
-    for name in (name for name in options["columns"] or () if name in _TAKEN):
-        raise OptionError(
-            f"`columns`: the batch has {_TAKEN[name]} by the name {name!r}, and would lose the feature: pack it by another name"
-        )
     options["classes"] = as_classes(given.classes)
     expected = "`Shuffled()`, `Sequential()` or `Interleaved(...)`"
     options["order"] = instance("order", given.order, ORDERS, expected)._native()

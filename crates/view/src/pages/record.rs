@@ -14,6 +14,7 @@ use overlay::Overlay;
 use shardtool_decode::{Pipeline, sniff};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::index;
+use shardtool_format::manifest::DType;
 use shardtool_load::{Images, SampleDraws};
 use shardtool_read::Record;
 use std::sync::Arc;
@@ -244,7 +245,7 @@ fn features(view: &SplitView, id: u64, example: &Example<'_>) -> Markup {
             h2 { "Features" }
             dl.features {
                 @for (name, feature) in example.features().iter().take(SHOWN_FEATURES) {
-                    dt title=(feature.dtype().map_or("no values", |dtype| dtype.name())) { (text::printable_text(name)) }
+                    dt title=(dtype(view, name, feature).map_or("no values", |dtype| dtype.name())) { (text::printable_text(name)) }
                     dd { (value(view, id, name, feature, label)) }
                 }
             }
@@ -255,6 +256,12 @@ fn features(view: &SplitView, id: u64, example: &Example<'_>) -> Markup {
     }
 }
 
+/// Returns the type of a feature: its logical type, if the manifest gives one.
+fn dtype(view: &SplitView, name: &str, feature: &Feature<'_>) -> Option<DType> {
+    let stored = feature.dtype()?;
+    Some(view.split.manifest().dtype(name).filter(|listed| listed.stored() == stored).unwrap_or(stored))
+}
+
 fn value(view: &SplitView, id: u64, name: &str, feature: &Feature<'_>, label: Option<&str>) -> Markup {
     let count = feature.count();
     let joined = |values: Vec<String>| {
@@ -263,7 +270,13 @@ fn value(view: &SplitView, id: u64, name: &str, feature: &Feature<'_>, label: Op
             @if count > SHOWN_VALUES { span.quiet { " … (" (text::count(count as u64)) " values)" } }
         }
     };
+    let logical = match (feature, dtype(view, name, feature)) {
+        (Feature::Bytes(list), Some(DType::Float64)) => list.numbers::<f64>().map(|all| shown(&all)),
+        (Feature::Bytes(list), Some(DType::Uint64)) => list.numbers::<u64>().map(|all| shown(&all)),
+        _ => None,
+    };
     match feature {
+        _ if logical.is_some() => joined(logical.unwrap_or_default()),
         Feature::Empty => html! { span.quiet { "no values" } },
         Feature::Int64(list) if label == Some(name) && list.single().is_some() => {
             let stored = list.single().unwrap_or_default();
@@ -281,6 +294,11 @@ fn value(view: &SplitView, id: u64, name: &str, feature: &Feature<'_>, label: Op
             @if count > SHOWN_VALUES { span.quiet { " … (" (text::count(count as u64)) " values)" } }
         },
     }
+}
+
+/// Returns the first values as text.
+fn shown(values: &[impl ToString]) -> Vec<String> {
+    values.iter().take(SHOWN_VALUES).map(ToString::to_string).collect()
 }
 
 fn bytes_value(view: &SplitView, id: u64, name: &str, bytes: &[u8]) -> Markup {

@@ -7,5 +7,6 @@ mod health;
 mod hostile;
 mod loader;
 mod notebook;
+mod numbers;
 mod selecting;
 mod support;

@@ -89,6 +89,8 @@ fn frames() -> Vec<Case> {
         compressed("ImageDecode-raw-zstd-too-short", &of(&|f| f.blocks = block(0, true, 11, &[7; 11]))),
         compressed("ImageDecode-raw-zstd-too-long", &of(&|f| f.blocks = block(1, true, 13, &[7]))),
         compressed("ImageDecode-raw-zstd-reserved-block", &of(&|f| f.blocks = block(3, true, 12, &SEVENS))),
+        // Read as the header of a frame, it has another content size.
+        compressed("ImageDecode-raw-zstd-no-frame", b"pixels as text"),
         compressed("ImageDecode-raw-zstd-reserved-bit", &of(&|f| f.reserved = true)),
         compressed("ImageDecode-raw-zstd-dictionary", &of(&|f| f.dictionary = Some(5))),
         compressed("ImageDecode-raw-zstd-checksum", &of(&|f| f.checksum = Some(checksum(&SEVENS) ^ 1))),

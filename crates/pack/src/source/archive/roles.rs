@@ -249,7 +249,7 @@ fn label(values: &Values) -> Option<StoredLabel> {
     match values {
         Values::Bytes(name) => std::str::from_utf8(name).ok().map(|name| StoredLabel::Name(name.trim().to_owned())),
         values => match values.numbers()?[..] {
-            // Above int64 it is no id from 0, but may be a name.
+            // Above int64 it is not a class id, but may be a name.
             [number] => {
                 number.int().map(|id| i64::try_from(id).map_or(StoredLabel::Name(id.to_string()), StoredLabel::Id))
             }

@@ -7,6 +7,7 @@
 use crate::commit::{Directory, Lock, Temporary, publish, remove_abandoned};
 use crate::error::DestinationError;
 use crate::ordered::ordered;
+use crate::place::check_writable;
 use crate::{Error, Progress};
 use shardtool_format::checksum::{Crc32c, crc32c};
 use shardtool_format::manifest::Shard;
@@ -102,10 +103,7 @@ impl Target {
     /// Returns `None` if the destination has the same manifest already.
     fn open(destination: &Path, json: &[u8], options: &CopyOptions) -> Result<Option<Self>, Error> {
         if is_url(destination) {
-            if !shardtool_store::is_writable(destination).map_err(Error::io("write", destination))? {
-                let problem = io::Error::new(io::ErrorKind::Unsupported, "web servers are only read");
-                return Err(Error::io("write", destination)(problem));
-            }
+            check_writable(destination)?;
             return match parse_manifest(&destination.join(names::MANIFEST)) {
                 Ok((found, _)) => same(&found, json, destination).map(|()| None),
                 Err(shardtool_read::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

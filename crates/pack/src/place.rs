@@ -25,8 +25,21 @@ use crate::Error;
 use shardtool_format::manifest::Manifest;
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+
+/// Checks that a destination is no web server. Sends no request.
+///
+/// # Errors
+/// [`Error::Io`] of the kind `Unsupported`, and of URLs that are wrong.
+pub(crate) fn check_writable(destination: &Path) -> Result<(), Error> {
+    let written = || match shardtool_store::is_url(destination) && !shardtool_store::is_writable(destination)? {
+        true => Err(io::Error::new(ErrorKind::Unsupported, "web servers are only read")),
+        false => Ok(()),
+    };
+    written().map_err(Error::io("write", destination))
+}
 
 /// A folder of a dataset. Paths are relative to it. Clones refer to the same folder.
 pub(crate) trait Place: Clone + Send + Sync + Sized {

@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::sample::SampleSchema;
 use crate::source::archive::{Archives, SampleCount, SurveyedFile};
 use crate::source::{self, Listing, NamedSource, Source};
-use crate::{Error, OnError, Options, Rejection, Shards, sample};
+use crate::{Error, OnError, Options, Rejection, Shards, place, sample};
 use shardtool_format::manifest::FeatureType;
 use shardtool_format::names;
 use shardtool_order::{Permutation, pack_permutation};
@@ -112,6 +112,7 @@ pub(crate) fn only<T>(mut all: Vec<T>, options: &Options, split: impl Fn(&T) -> 
 /// Those of [`plan_splits()`], and [`Error::Stopped`].
 pub(crate) fn stoppable_plans(options: &Options, progress: &dyn Progress) -> Result<Vec<Plan>, Error> {
     options.check()?;
+    place::check_writable(&options.destination)?;
     let mut splits = source::list_splits(options, progress)?;
     source::known_types::take(&mut splits, options)?;
     let plan = |NamedSource { split, source, inputs, left_out }| {

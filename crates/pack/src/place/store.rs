@@ -103,10 +103,7 @@ impl Place for StoreFolder {
     const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(16).unwrap() };
 
     fn open(path: &Path) -> Result<Option<Self>, Error> {
-        if !shardtool_store::is_writable(path).map_err(Error::io("write", path))? {
-            let problem = io::Error::new(ErrorKind::Unsupported, "web servers are only read");
-            return Err(Error::io("write", path)(problem));
-        }
+        super::check_writable(path)?;
         Ok(Some(StoreFolder { path: path.to_owned(), conditional: false, claim: None }))
     }
 

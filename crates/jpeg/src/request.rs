@@ -81,6 +81,8 @@ pub struct Request {
     pub scale: Scale,
     /// The channels to decode to.
     pub channels: Channels,
+    /// Whether a cut or damaged image is decoded as libjpeg-turbo decodes it after a warning. By default it is an error.
+    pub fill: bool,
 }
 
 impl Header {

@@ -156,6 +156,19 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
             decoder.decode(&hostile, None, &Request::default(), &mut out, header.width as usize * 3)
         });
         assert!(result.is_err() && most <= promised, "{name}, hostile: took {most} bytes, promised {promised}");
+        let cut = &jpeg[..jpeg.len() - jpeg.len() / 4];
+        for (what, damaged) in [("hostile", &hostile[..]), ("cut", cut)] {
+            let image = ParsedImage::parse(damaged, &Limits::default()).unwrap();
+            let request = Request { fill: true, ..Request::default() };
+            let promised = Decoder::scratch_bytes(&image, &request).unwrap();
+            let (_, most, _) = measured(|| {
+                let mut decoder = Decoder::from_env();
+                let decoded = decoder.decode(damaged, None, &request, &mut out, header.width as usize * 3);
+                assert!(what == "hostile" || decoded.is_ok_and(|outcome| outcome.filled), "{name}, {what}");
+                decoder
+            });
+            assert!(most <= promised, "{name}, {what}, filled: took {most} bytes, promised {promised}");
+        }
     }
     let jpeg = with_many_scans();
     let image = ParsedImage::parse(&jpeg, &Limits::default()).unwrap();

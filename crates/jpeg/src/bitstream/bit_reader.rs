@@ -130,6 +130,24 @@ impl<'a> BitReader<'a> {
         Ok(symbol)
     }
 
+    /// Decodes one Huffman code as libjpeg does: bits that are no code are 17 bits of the symbol 0.
+    pub(crate) fn symbol_or_0(&mut self, codes: &CodeTable) -> u8 {
+        self.fill();
+        let (length, symbol) = codes.find(self.at.held).unwrap_or((17, 0));
+        self.consume(length);
+        symbol
+    }
+
+    /// Byte offset at which the marker that ends the segment is looked for.
+    pub(crate) fn offset(&self) -> usize {
+        self.at.next
+    }
+
+    /// Continues at byte `offset`.
+    pub(crate) fn jump(&mut self, offset: usize) {
+        self.at = BitPosition::at(offset);
+    }
+
     /// Whether more bits were read than the segment has.
     pub(crate) fn is_overrun(&self) -> bool {
         self.at.missing > self.at.count

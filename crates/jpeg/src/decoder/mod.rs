@@ -1,5 +1,6 @@
 //! The decoder: from a request to pixels, by the path that decodes least.
 
+mod damaged;
 mod known_starts;
 mod mcu_row;
 mod scan_start;
@@ -9,11 +10,12 @@ use crate::cpu::CpuFeatures;
 use crate::entropy::block::Block;
 use crate::entry_points::enter;
 use crate::entry_points::payload::MAX_STEP;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::huffman::table_cache::TableCaches;
 use crate::image::ParsedImage;
 use crate::markers::header::{Limits, MAX_COMPONENTS};
 use crate::multiscan::decoder::{self as multiscan, MultiScanDecoder};
+use crate::multiscan::progress::QuantTables;
 use crate::pixels::writer::{self, PixelWriter};
 use crate::plan::DecodePlan;
 use crate::request::Request;
@@ -73,6 +75,8 @@ pub struct Outcome {
     pub path: DecodePath,
     /// Whether entry points were given but do not fit the image, so that it was decoded without them.
     pub entries_rejected: bool,
+    /// Whether the image is cut or damaged, and was decoded nevertheless, as [`Request::fill`] asks.
+    pub filled: bool,
 }
 
 /// The environment variable that [`Decoder::from_env`] reads.
@@ -149,7 +153,7 @@ impl Decoder {
     /// # Errors
     /// As [`Header::parse`](crate::Header::parse); [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded,
     /// and of several scans in those that the request needs, [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a
-    /// wrong request. After an error the content of `out` is unspecified.
+    /// wrong request. With [`Request::fill`], damage is none of them unless libjpeg-turbo gives up as well. After an error the content of `out` is unspecified.
     pub fn decode(
         &mut self,
         jpeg: &[u8],
@@ -173,14 +177,35 @@ impl Decoder {
         out: &mut [u8],
         stride: usize,
     ) -> Result<Outcome> {
+        match self.decode_good(image, entries, request, out, stride) {
+            Err(Error::Damaged { .. } | Error::Ends { .. } | Error::Segment { .. }) if request.fill => {
+                self.decode_damaged(image, request, out, stride)
+            }
+            result => result,
+        }
+    }
+
+    /// Decodes an image whose damage is an error.
+    fn decode_good(
+        &mut self,
+        image: &ParsedImage<'_>,
+        entries: Option<&[u8]>,
+        request: &Request,
+        out: &mut [u8],
+        stride: usize,
+    ) -> Result<Outcome> {
         let ParsedImage { parser, scan } = image;
         let plan = DecodePlan::new(&parser.header, &parser.quant, request)?;
         plan.check_buffer(out.len(), stride)?;
         let (width, height) = (plan.rect.width, plan.rect.height);
-        let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected };
+        let outcome = |path, entries_rejected| Outcome { width, height, path, entries_rejected, filled: false };
 
         let Some(mut layout) = ScanLayout::new(parser, scan)? else {
-            self.decode_all_scans(image, request, out, stride)?;
+            let quant = self.multiscan.begin(image, request.fill)?;
+            if request.fill && self.multiscan.estimates() {
+                return self.decode_damaged(image, request, out, stride);
+            }
+            self.decode_all_scans((image, &quant), request, out, stride)?;
             return Ok(outcome(DecodePath::Scans, entries.is_some()));
         };
         let Decoder { scan: workspace, writer, .. } = self;
@@ -197,7 +222,8 @@ impl Decoder {
             }
         }
         workspace.unstuffed.fill(parser.jpeg, scan.data, layout.segments());
-        if let Some(starts) = workspace.find_restart_starts(&layout) {
+        // Damage above the rectangle may shift what libjpeg makes of the rest.
+        if let Some(starts) = workspace.find_restart_starts(&layout).filter(|_| !request.fill) {
             let result = workspace.decode_from_starts(&layout, starts, &mut output);
             result.map_err(|e| e.into_error(&parser.header, &workspace.unstuffed))?;
             return Ok(outcome(DecodePath::Restarts, entries.is_some()));
@@ -217,8 +243,10 @@ impl Decoder {
     pub fn scratch_bytes(image: &ParsedImage<'_>, request: &Request) -> Result<usize> {
         let header = image.header();
         let plan = DecodePlan::new(header, &[None; MAX_COMPONENTS], request)?;
+        let damaged =
+            if request.fill { multiscan::max_bytes(image) + image.bytes().len() + damaged::PADDING } else { 0 };
         if !header.one_scan {
-            return Ok(writer::max_bytes(&plan) + multiscan::max_bytes(image) + TableCaches::MAX_BYTES);
+            return Ok(writer::max_bytes(&plan) + multiscan::max_bytes(image) + damaged + TableCaches::MAX_BYTES);
         }
         let (across, down) = (u64::from(plan.mcus.0), u64::from(plan.mcus.1));
         let interval = if header.restart_interval == 0 { u64::MAX } else { header.restart_interval.into() };
@@ -237,7 +265,14 @@ impl Decoder {
         let runs = groups(1) * size_of::<McuRun>();
         let unstuffed = unstuffed::max_bytes(image.bytes().len(), segments);
         let blocks = blocks * size_of::<Block>();
-        Ok(writer::max_bytes(&plan) + blocks + offsets * 4 + starts + runs + unstuffed + TableCaches::MAX_BYTES)
+        Ok(writer::max_bytes(&plan)
+            + damaged
+            + blocks
+            + offsets * 4
+            + starts
+            + runs
+            + unstuffed
+            + TableCaches::MAX_BYTES)
     }
 
     /// The most bytes of memory that the tables of a decoder take. They are kept from image to image.
@@ -267,17 +302,16 @@ impl Decoder {
         (&mut self.scan, &mut self.multiscan)
     }
 
-    /// Decodes an image of several scans.
+    /// Decodes an image whose scans [`MultiScanDecoder`] has begun, all together.
     fn decode_all_scans(
         &mut self,
-        image: &ParsedImage<'_>,
+        (image, quant): (&ParsedImage<'_>, &QuantTables),
         request: &Request,
         out: &mut [u8],
         stride: usize,
     ) -> Result<()> {
         let Decoder { scan: ScanWorkspace { cpu, .. }, writer, multiscan, .. } = self;
-        let quant = multiscan.begin(image)?;
-        let plan = DecodePlan::new(image.header(), &quant, request)?;
+        let plan = DecodePlan::new(image.header(), quant, request)?;
         multiscan.keep_needed(&plan);
         writer.begin(&plan);
         for row in 0..plan.mcu_rows.end {

@@ -3,7 +3,7 @@
 
 use super::header::{Color, Component, Frame, Header, Limits, MAX_COMPONENTS, Process, frame_process};
 use super::huffman_spec::HuffmanSpec;
-use super::segment::{self, APP0, APP14, DHT, DQT, DRI, EOI, JPG, SOI, SOS, Segment, be16};
+use super::segment::{self, APP0, APP14, DAC, DHT, DQT, DRI, EOI, JPG, SOI, SOS, Segment, be16};
 use super::standard;
 use crate::error::{Error, Feature, Result};
 
@@ -128,7 +128,9 @@ impl<'a> Parser<'a> {
             match s.marker {
                 EOI => return Ok(None),
                 SOS => return self.scan_header(&s).map(Some),
-                0xc0..=0xc3 | 0xc5..=0xc7 => return Err(s.error("one frame header", 2u8)),
+                SOI => return Err(s.error("one SOI", 2u8)),
+                0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => return Err(s.error("one frame header", 2u8)),
+                0x02..=0xbf | JPG | 0xde | 0xdf | 0xf0..=0xfd => return Err(s.error("a marker of an image", s.marker)),
                 _ => self.parse_tables(&s)?,
             }
         }
@@ -148,6 +150,7 @@ impl<'a> Parser<'a> {
                 self.restart_interval = u32::from(be16(s.body, 0));
                 Ok(())
             }
+            DAC => check_conditioning(s),
             DRI => Err(s.error("2 bytes", s.body.len() as u64)),
             _ => Ok(()),
         }
@@ -185,8 +188,8 @@ impl<'a> Parser<'a> {
             let n: usize = counts.iter().map(|&c| usize::from(c)).sum();
             let symbols = rest.get(16..16 + n).ok_or_else(|| s.error("a symbol for every code", n as u64))?;
             let spec = HuffmanSpec { counts, symbols };
-            if n > 256 || !spec.is_prefix_code() {
-                return Err(s.error("counts that describe a prefix code", n as u64));
+            if n > 256 {
+                return Err(s.error("at most 256 codes", n as u64));
             }
             self.huffman[class][number] = Some(spec);
             body = &rest[16 + n..];
@@ -251,12 +254,28 @@ impl<'a> Parser<'a> {
             .get(number)
             .copied()
             .flatten()
-            .or_else(|| standard::huffman_spec(dc, number));
+            .or_else(|| standard::huffman_spec(dc, number).filter(|_| self.header.process == Process::Sequential));
         let fail = |expected, found| Error::Segment { marker: SOS, offset: scan.offset, expected, found };
         let spec = spec.ok_or_else(|| fail("the Huffman table it names", number as u64))?;
+        // libjpeg looks at the tables that a scan uses.
+        if !spec.is_prefix_code() {
+            return Err(fail("a Huffman table whose counts describe a prefix code", spec.symbols.len() as u64));
+        }
         match spec.symbols.iter().find(|&&s| dc && s > 15) {
             Some(&s) => Err(fail("DC symbols up to 15", s.into())),
             None => Ok(spec),
+        }
+    }
+}
+
+/// Checks the conditioning of arithmetic coding, which no image uses that is decoded here (T.81, B.2.4.3).
+fn check_conditioning(s: &Segment<'_>) -> Result<()> {
+    let (pairs, rest) = s.body.as_chunks::<2>();
+    let wrong = |[index, value]: &&[u8; 2]| *index > 31 || (*index < 16 && value & 15 > value >> 4);
+    match (pairs.iter().find(wrong), rest) {
+        (None, []) => Ok(()),
+        (wrong, _) => {
+            Err(s.error("pairs of an index and its conditioning", wrong.map_or(s.body.len() as u64, |w| w[0].into())))
         }
     }
 }

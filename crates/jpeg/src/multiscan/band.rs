@@ -143,6 +143,9 @@ impl Band {
             }
             if zeros == 0 {
                 // The band ends before the coefficient.
+                if value != 0 {
+                    return Err(Damage::Block);
+                }
                 corrections = read_bits(bits, corrections, (known & u64::MAX << k).count_ones());
                 k = 64;
                 break;

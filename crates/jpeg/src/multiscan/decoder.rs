@@ -1,6 +1,7 @@
 //! All scans of an image, decoded together, a row of MCUs at a time.
 
 use super::coefficient_row::{BLOCK_BYTES, BlockGrid, CoefficientRow};
+use super::fill;
 use super::progress::{Progress, QuantTables};
 use super::scan::{Class, Scan};
 use super::smoothing::{self, AHEAD, Smoothing};
@@ -9,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::huffman::band_table::BandTable;
 use crate::huffman::code_table::CodeTable;
 use crate::image::ParsedImage;
-use crate::markers::header::Process;
+use crate::markers::header::{Header, Process};
 use crate::markers::parser::{Parser, ScanHeader};
 use crate::markers::segment::{SOS, end_of_scan};
 use crate::plan::DecodePlan;
@@ -24,31 +25,62 @@ pub(crate) struct MultiScanDecoder {
     smoothing: Smoothing,
     /// The next row to decode.
     next: u32,
+    /// Whether damaged data are decoded as libjpeg does.
+    fill: bool,
 }
 
 impl MultiScanDecoder {
-    /// Reads the headers of all scans and prepares decoding from the first row of MCUs. Returns the quantisation tables.
+    /// Reads the headers of all scans and prepares decoding from the first row of MCUs. Returns the quantisation tables. If
+    /// `exact`, an image without its end is damaged even if every bit is there.
     ///
     /// # Errors
     /// If a header is damaged or the scans are beyond a limit. Damage in the entropy-coded data up to
     /// there is reported first, but not if a limit is exceeded.
-    pub(crate) fn begin(&mut self, image: &ParsedImage<'_>) -> Result<QuantTables> {
-        let header = image.header();
-        self.tables.clear();
-        clear_with_capacity(&mut self.scans, max_scans(image));
-        self.next = 0;
-        self.coefs[0].begin(header);
-        self.smoothing.begin(None, 0);
-        let quant = self.read_headers(image);
+    pub(crate) fn begin(&mut self, image: &ParsedImage<'_>, exact: bool) -> Result<QuantTables> {
+        self.fill = false;
+        let quant = self.begin_headers(image, exact);
         if quant.as_ref().is_err_and(|error| !matches!(error, Error::Limit { .. })) {
-            for row in 0..header.mcus().1 {
+            for row in 0..image.header().mcus().1 {
                 self.decode_row(image, row)?;
             }
         }
         quant
     }
 
-    fn read_headers(&mut self, image: &ParsedImage<'_>) -> Result<QuantTables> {
+    /// As [`MultiScanDecoder::begin`], of an image whose entropy-coded data may be damaged, and of any number of scans.
+    ///
+    /// # Errors
+    /// If a header is damaged or the scans are beyond a limit.
+    pub(crate) fn begin_filled(&mut self, image: &ParsedImage<'_>) -> Result<QuantTables> {
+        self.fill = true;
+        let quant = self.begin_headers(image, true)?;
+        if self.estimates() {
+            // What is estimated depends on how far the last scan goes, which only decoding it shows.
+            for row in 0..image.header().mcus().1 {
+                self.decode_row(image, row)?;
+            }
+            let last = self.scans.last().and_then(|scan| scan.fill).map_or(0, |fill| fill.last_row);
+            // libjpeg counts rows of MCUs of the sampling factor as coded, which a single component does not have here.
+            let rows = if image.header().components().len() == 1 { u32::from(image.header().first_v) } else { 1 };
+            let last = last / rows * rows + rows - 1;
+            let quant = self.begin_headers(image, true)?;
+            self.smoothing.end_after(last);
+            return Ok(quant);
+        }
+        Ok(quant)
+    }
+
+    fn begin_headers(&mut self, image: &ParsedImage<'_>, exact: bool) -> Result<QuantTables> {
+        let header = image.header();
+        self.tables.clear();
+        clear_with_capacity(&mut self.scans, max_scans(image));
+        self.next = 0;
+        self.coefs[0].begin(header);
+        self.smoothing.begin(None, 0);
+        self.read_headers(image, exact)
+    }
+
+    fn read_headers(&mut self, image: &ParsedImage<'_>, exact: bool) -> Result<QuantTables> {
         let mut parser = image.parser.clone();
         let header = parser.header;
         let mut progress = Progress::new(header.components().len());
@@ -63,11 +95,15 @@ impl MultiScanDecoder {
             if header.process == Process::Sequential && all && self.scans.len() == 1 {
                 break;
             }
-            match parser.next_scan(end_of_scan(parser.jpeg, scan.data)) {
+            let end = match self.fill {
+                true => fill::end_of_scan(parser.jpeg, &scan, self.mcus(&header, &scan)),
+                false => end_of_scan(parser.jpeg, scan.data),
+            };
+            match parser.next_scan(end) {
                 Ok(Some(next)) => scan = next,
                 Ok(None) => break,
                 // Once every bit of every coefficient is known, a missing EOI does not matter.
-                Err(Error::Ends { .. }) if progress.is_complete() => break,
+                Err(Error::Ends { .. }) if progress.is_complete() && !exact => break,
                 Err(e) => return Err(e),
             }
         }
@@ -78,11 +114,20 @@ impl MultiScanDecoder {
         Ok(parser.quant)
     }
 
+    /// Returns the number of MCUs of a scan.
+    fn mcus(&self, header: &Header, scan: &ScanHeader) -> u64 {
+        match scan.components() {
+            [one] => self.coefs[0].grids[one.index].count(),
+            _ => u64::from(header.mcus().0) * u64::from(header.mcus().1),
+        }
+    }
+
     fn push(&mut self, parser: &Parser<'_>, scan: &ScanHeader) -> Result<()> {
-        let tables = &mut self.tables;
-        let scan = Scan::new(&parser.header, scan, |class, number| {
+        let (tables, fill) = (&mut self.tables, self.fill);
+        let scan = Scan::new(&parser.header, scan, fill, |class, number| {
             let spec = parser.huffman_spec(scan, matches!(class, Class::Dc), number)?;
             Ok(match class {
+                _ if fill => tables.push_codes(CodeTable::new(&spec)),
                 Class::Dc => tables.push_codes(CodeTable::new(&spec)),
                 Class::Ac => tables.push_ac(|table| table.rebuild(&spec)),
             })

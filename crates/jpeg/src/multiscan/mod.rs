@@ -8,6 +8,7 @@
 //! | `progress` | the permitted order of scans |
 //! | `coefficient_row` | the coefficients of a row of MCUs, and which of them are not 0 |
 //! | `band` | AC coefficients of a block: of sequential scans, and of first and refining progressive ones (T.81, G.1.2) |
+//! | `fill` | what libjpeg makes of damaged data |
 //! | `smoothing` | estimates of coefficients that are missing, from the blocks around |
 //! | `scan` | a scan: its position, and what it adds to a row |
 //! | `decoder` | all scans of an image |
@@ -15,6 +16,7 @@
 mod band;
 pub(crate) mod coefficient_row;
 pub(crate) mod decoder;
-mod progress;
+mod fill;
+pub(crate) mod progress;
 mod scan;
 mod smoothing;

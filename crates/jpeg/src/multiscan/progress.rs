@@ -9,24 +9,35 @@ use crate::markers::standard::ZIGZAG;
 pub(super) const ESTIMATED: std::ops::Range<usize> = 1..10;
 
 /// Quantisation tables of the components, in natural order.
-pub(super) type QuantTables = [Option<[u16; 64]>; MAX_COMPONENTS];
+pub(crate) type QuantTables = [Option<[u16; 64]>; MAX_COMPONENTS];
 
 /// For each coefficient of each component, the number of low bits that are not known yet; `None` before its first scan.
 pub(crate) struct Progress {
     unknown: [[Option<u8>; 64]; MAX_COMPONENTS],
+    /// The same of the first ones before a component's last scan; those of the first scan count as known.
+    before: [[Option<u8>; ESTIMATED.end]; MAX_COMPONENTS],
+    scans: u32,
     components: usize,
 }
 
 impl Progress {
     pub(crate) fn new(components: usize) -> Progress {
-        Progress { unknown: [[None; 64]; MAX_COMPONENTS], components }
+        Progress {
+            unknown: [[None; 64]; MAX_COMPONENTS],
+            before: [[None; ESTIMATED.end]; MAX_COMPONENTS],
+            scans: 0,
+            components,
+        }
     }
 
     /// Records a scan. As in libjpeg, scans may come in any order and repeat what is known.
     pub(crate) fn record(&mut self, scan: &ScanHeader) {
         for part in scan.components() {
+            let unknown = &self.unknown[part.index];
+            self.before[part.index] = std::array::from_fn(|k| if self.scans == 0 { Some(0) } else { unknown[k] });
             self.unknown[part.index][usize::from(scan.band.0)..=usize::from(scan.band.1)].fill(Some(scan.bits.1));
         }
+        self.scans += 1;
     }
 
     /// Whether all bits of all coefficients are known.
@@ -54,7 +65,8 @@ impl Progress {
         let of = |i: usize| {
             let unknown = self.unknown[i].first_chunk()?;
             let v = if self.components == 1 { header.first_v } else { header.components[i].v };
-            Some(Estimated { unknown: *unknown, quant: quant[i]?, v: v.into() })
+            let before = if self.scans > 1 { self.before[i] } else { [None; ESTIMATED.end] };
+            Some(Estimated { unknown: *unknown, before, quant: quant[i]?, v: v.into() })
         };
         needed.then(|| std::array::from_fn(of))
     }

@@ -3,6 +3,7 @@
 use super::band::Band;
 use super::coefficient_row::{BlockGrid, CoefficientRow};
 use super::decoder::Tables;
+use super::fill::Fill;
 use crate::bitstream::bit_reader::{BitPosition, BitReader};
 use crate::error::{Damage, Error, Result};
 use crate::huffman::extend;
@@ -11,7 +12,7 @@ use crate::markers::parser::ScanHeader;
 
 /// What a scan contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Content {
+pub(super) enum Content {
     /// All coefficients of a sequential image.
     All,
     /// DC without its low bits.
@@ -26,18 +27,20 @@ enum Content {
 
 /// A scan, and the state of decoding it.
 pub(super) struct Scan {
-    header: ScanHeader,
-    content: Content,
+    pub(super) header: ScanHeader,
+    pub(super) content: Content,
     /// Indices in [`Tables`] of the DC and AC tables of its components.
-    tables: [(usize, usize); MAX_COMPONENTS],
-    at: BitPosition,
-    predictors: [i16; MAX_COMPONENTS],
-    band: Band,
+    pub(super) tables: [(usize, usize); MAX_COMPONENTS],
+    pub(super) at: BitPosition,
+    pub(super) predictors: [i16; MAX_COMPONENTS],
+    pub(super) band: Band,
     /// MCUs until the next restart marker, of which `restarts` came before.
-    until_restart: u32,
-    restarts: u32,
+    pub(super) until_restart: u32,
+    pub(super) restarts: u32,
     /// Byte offset of the segment that is being decoded.
-    segment: usize,
+    pub(super) segment: usize,
+    /// How far its data go; `None` if damage is an error.
+    pub(super) fill: Option<Fill>,
 }
 
 impl Scan {
@@ -45,6 +48,7 @@ impl Scan {
     pub(super) fn new(
         header: &Header,
         scan: &ScanHeader,
+        fill: bool,
         mut table: impl FnMut(Class, usize) -> Result<usize>,
     ) -> Result<Scan> {
         let (dc, first) = (scan.band.0 == 0, scan.bits.0 == 0);
@@ -82,6 +86,7 @@ impl Scan {
             until_restart: interval(scan),
             restarts: 0,
             segment: scan.data,
+            fill: fill.then(Fill::default),
         })
     }
 
@@ -111,13 +116,8 @@ impl Scan {
                 let grid = grids[one.index];
                 for y in row * grid.v..((row + 1) * grid.v).min(grid.blocks.1) {
                     let first = grid.index(0, y);
-                    let result = self.decode_mcus(
-                        jpeg,
-                        tables,
-                        coefs,
-                        grid.blocks.0,
-                        &[(BlockGrid { first, h: 1, v: 1, ..grid })],
-                    );
+                    let parts = [BlockGrid { first, h: 1, v: 1, ..grid }];
+                    let result = self.decode_mcus((jpeg, row), tables, coefs, grid.blocks.0, &parts);
                     result.map_err(|damage| self.error(y, grid.blocks.1, damage))?;
                 }
                 Ok(())
@@ -129,7 +129,7 @@ impl Scan {
                     *part = grids[c.index];
                 }
                 let parts = &parts[..self.header.components().len()];
-                let result = self.decode_mcus(jpeg, tables, coefs, across as usize, parts);
+                let result = self.decode_mcus((jpeg, row), tables, coefs, across as usize, parts);
                 result.map_err(|damage| self.error(row, down as usize, damage))
             }
         }
@@ -139,15 +139,19 @@ impl Scan {
         Error::Damaged { row: row as u32, rows: rows as u32, offset: self.segment, damage }
     }
 
-    /// Decodes `count` MCUs of a row, from its start; `parts` are the grids of the scan's components.
+    /// Decodes `count` MCUs of row `row` of the image, from its start; `parts` are the grids of the scan's components.
     fn decode_mcus(
         &mut self,
-        jpeg: &[u8],
+        (jpeg, row): (&[u8], usize),
         tables: &Tables,
         coefs: &mut CoefficientRow,
         count: usize,
         parts: &[BlockGrid],
     ) -> std::result::Result<(), Damage> {
+        if self.fill.is_some() {
+            self.fill_mcus((jpeg, row as u32), tables, coefs, count, parts);
+            return Ok(());
+        }
         let mut bits = BitReader::resume(jpeg, self.at);
         let mut x = 0;
         while x < count {
@@ -174,10 +178,7 @@ impl Scan {
         if u32::from(number) != self.restarts & 7 {
             return Err(Damage::Restart);
         }
-        (self.predictors, self.band.run) = ([0; MAX_COMPONENTS], 0);
-        self.restarts = self.restarts.wrapping_add(1);
-        self.until_restart = interval(&self.header);
-        self.segment = offset;
+        self.begin_segment(offset);
         Ok(())
     }
 
@@ -234,6 +235,6 @@ pub(super) enum Class {
 }
 
 /// MCUs between restart markers.
-fn interval(scan: &ScanHeader) -> u32 {
+pub(super) fn interval(scan: &ScanHeader) -> u32 {
     if scan.restart_interval == 0 { u32::MAX } else { scan.restart_interval }
 }

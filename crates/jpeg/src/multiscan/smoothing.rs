@@ -47,6 +47,8 @@ const WITH_AC: [Weights; 5] = [
 pub(super) struct Estimated {
     /// For DC and the first nine AC coefficients, the number of low bits that are not known; `None` if nothing is.
     pub unknown: [Option<u8>; ESTIMATED.end],
+    /// The same before the component's last scan.
+    pub before: [Option<u8>; ESTIMATED.end],
     /// Its quantisation table in natural order.
     pub quant: [u16; 64],
     /// Its vertical sampling factor as coded.
@@ -60,12 +62,14 @@ pub(super) struct Smoothing {
     components: Option<[Option<Estimated>; MAX_COMPONENTS]>,
     /// DC coefficients as decoded: row `r` of MCUs is at `r % HELD` times the blocks in a row.
     dc: Vec<i16>,
+    /// The last row of MCUs that the last scan has data of.
+    last_row: u32,
 }
 
 impl Smoothing {
     /// Prepares for an image whose rows of MCUs have `blocks` blocks.
     pub(super) fn begin(&mut self, components: Option<[Option<Estimated>; MAX_COMPONENTS]>, blocks: usize) {
-        self.components = components;
+        (self.components, self.last_row) = (components, u32::MAX);
         if components.is_some() {
             resize_unspecified(&mut self.dc, HELD * blocks);
         }
@@ -74,6 +78,11 @@ impl Smoothing {
     /// Whether the image needs estimates.
     pub(super) fn is_needed(&self) -> bool {
         self.components.is_some()
+    }
+
+    /// Sets the last row of MCUs that the last scan has data of. Below it, what was known before that scan counts.
+    pub(super) fn end_after(&mut self, row: u32) {
+        self.last_row = row;
     }
 
     /// Keeps the DC coefficients of a row of MCUs.
@@ -88,6 +97,8 @@ impl Smoothing {
         let grids = coefs.grids;
         for (grid, estimated) in grids.iter().zip(self.components.iter().flatten()) {
             if let Some(estimated) = estimated {
+                let unknown = if row > self.last_row { estimated.before } else { estimated.unknown };
+                let estimated = &Estimated { unknown, ..*estimated };
                 let rows_of_blocks = row as usize * grid.v..((row as usize + 1) * grid.v).min(grid.blocks.1);
                 for y in rows_of_blocks {
                     self.estimate_row(y, rows as usize * grid.v, grid, estimated, coefs);

@@ -157,7 +157,7 @@ mod tests {
         let image = ParsedImage::parse(jpeg, &crate::Limits::default()).ok()?;
         let header = *image.header();
         let mut decoder = MultiScanDecoder::default();
-        let quant = decoder.begin(&image).ok()?;
+        let quant = decoder.begin(&image, false).ok()?;
         let mut visible = Vec::new();
         for row in 0..header.mcus().1 {
             let coefs = decoder.decode_row(&image, row).ok()?;

@@ -130,7 +130,7 @@ impl Symbols {
         if components.len() > SEQUENTIAL_COMPONENTS {
             return Err(Error::Unsupported(Feature::Components(components.len() as u8)));
         }
-        self.quant = multiscan.begin(image)?;
+        self.quant = multiscan.begin(image, false)?;
         if self.quant[..components.len()].contains(&None) || multiscan.estimates() {
             return Err(Error::Unsupported(Feature::Incomplete));
         }

@@ -2,10 +2,11 @@
 
 use std::arch::x86_64::{
     __m256i, _mm_loadu_si128, _mm_set1_epi8, _mm_storeu_si128, _mm_unpacklo_epi64, _mm256_add_epi16 as add_epi16,
-    _mm256_add_epi32 as add_epi32, _mm256_broadcastsi128_si256, _mm256_castsi256_si128, _mm256_extracti128_si256,
-    _mm256_madd_epi16 as madd_epi16, _mm256_mullo_epi16, _mm256_packs_epi16 as packs_epi16,
-    _mm256_packs_epi32 as packs_epi32, _mm256_permute4x64_epi64, _mm256_set_m128i, _mm256_set1_epi8 as set1_epi8,
-    _mm256_set1_epi32 as set1_epi32, _mm256_setzero_si256 as setzero, _mm256_srai_epi32 as srai_epi32,
+    _mm256_add_epi32 as add_epi32, _mm256_broadcastsi128_si256, _mm256_castsi256_si128, _mm256_cmpeq_epi16,
+    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_madd_epi16 as madd_epi16, _mm256_movemask_epi8,
+    _mm256_mullo_epi16, _mm256_packs_epi16 as packs_epi16, _mm256_packs_epi32 as packs_epi32, _mm256_permute4x64_epi64,
+    _mm256_set_m128i, _mm256_set1_epi8 as set1_epi8, _mm256_set1_epi32 as set1_epi32, _mm256_setzero_si256 as setzero,
+    _mm256_slli_epi16, _mm256_srai_epi16, _mm256_srai_epi32 as srai_epi32, _mm256_storeu_si256,
     _mm256_sub_epi16 as sub_epi16, _mm256_sub_epi32 as sub_epi32, _mm256_unpackhi_epi8 as unpackhi_epi8,
     _mm256_unpackhi_epi16 as unpackhi_epi16, _mm256_unpackhi_epi32 as unpackhi_epi32,
     _mm256_unpackhi_epi64 as unpackhi_epi64, _mm256_unpacklo_epi8 as unpacklo_epi8,
@@ -14,7 +15,7 @@ use std::arch::x86_64::{
 };
 
 use super::idct_simd::define_idct;
-use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat};
+use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat, is_one_row, wrapped};
 use crate::blocks::{BlockRow, QUARTER};
 use crate::cpu::Avx2;
 use crate::plan::Plane;
@@ -81,7 +82,34 @@ fn pair<const SPARSE: bool>(a: &[i16; 64], b: &[i16; 64], quant: &[__m256i; 8]) 
             unsafe { (_mm_loadu_si128(a.as_ptr().add(8 * r).cast()), _mm_loadu_si128(b.as_ptr().add(8 * r).cast())) };
         *x = _mm256_mullo_epi16(_mm256_set_m128i(high, low), quant[r]);
     }
+    if exceeds(x[0]) {
+        x[0] = wrap_rows(x[0], &[a, b], false);
+    }
     transform::<SPARSE>(&x)
+}
+
+/// Whether any number of the first rows is beyond what [`wrapped`] keeps.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn exceeds(first: __m256i) -> bool {
+    let kept = _mm256_srai_epi16::<PASS1_BITS>(_mm256_slli_epi16::<PASS1_BITS>(first));
+    _mm256_movemask_epi8(_mm256_cmpeq_epi16(kept, first)) != -1
+}
+
+/// The first rows of two blocks, wrapped if the block [`is_one_row`].
+#[cold]
+#[target_feature(enable = "avx2")]
+pub(super) fn wrap_rows(first: __m256i, blocks: &[&[i16; 64]; 2], half: bool) -> __m256i {
+    let mut rows = [[0i16; 8]; 2];
+    // SAFETY: `rows` is 32 bytes.
+    unsafe { _mm256_storeu_si256(rows.as_mut_ptr().cast(), first) };
+    for (row, block) in rows.iter_mut().zip(blocks) {
+        if is_one_row(block, half) {
+            *row = row.map(wrapped);
+        }
+    }
+    // SAFETY: `rows` is 32 bytes.
+    unsafe { _mm256_loadu_si256(rows.as_ptr().cast()) }
 }
 
 /// Moves the 64-bit parts `a0 a1 b0 b1` to `a0 b0 a1 b1`.

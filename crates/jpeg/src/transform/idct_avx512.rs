@@ -3,18 +3,19 @@
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm256_set_m128i, _mm256_storeu_si256, _mm512_add_epi16 as add_epi16,
     _mm512_add_epi32 as add_epi32, _mm512_broadcast_i32x4, _mm512_castsi256_si512, _mm512_castsi512_si256,
-    _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_madd_epi16 as madd_epi16, _mm512_mullo_epi16,
-    _mm512_packs_epi16 as packs_epi16, _mm512_packs_epi32 as packs_epi32, _mm512_permutexvar_epi64,
-    _mm512_set1_epi8 as set1_epi8, _mm512_set1_epi32 as set1_epi32, _mm512_setr_epi64, _mm512_setzero_si512 as setzero,
-    _mm512_srai_epi32 as srai_epi32, _mm512_sub_epi16 as sub_epi16, _mm512_sub_epi32 as sub_epi32,
-    _mm512_unpackhi_epi8 as unpackhi_epi8, _mm512_unpackhi_epi16 as unpackhi_epi16,
+    _mm512_cmpneq_epi16_mask, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512,
+    _mm512_madd_epi16 as madd_epi16, _mm512_mullo_epi16, _mm512_packs_epi16 as packs_epi16,
+    _mm512_packs_epi32 as packs_epi32, _mm512_permutexvar_epi64, _mm512_set1_epi8 as set1_epi8,
+    _mm512_set1_epi32 as set1_epi32, _mm512_setr_epi64, _mm512_setzero_si512 as setzero, _mm512_slli_epi16,
+    _mm512_srai_epi16, _mm512_srai_epi32 as srai_epi32, _mm512_storeu_si512, _mm512_sub_epi16 as sub_epi16,
+    _mm512_sub_epi32 as sub_epi32, _mm512_unpackhi_epi8 as unpackhi_epi8, _mm512_unpackhi_epi16 as unpackhi_epi16,
     _mm512_unpackhi_epi32 as unpackhi_epi32, _mm512_unpackhi_epi64 as unpackhi_epi64,
     _mm512_unpacklo_epi8 as unpacklo_epi8, _mm512_unpacklo_epi16 as unpacklo_epi16,
     _mm512_unpacklo_epi32 as unpacklo_epi32, _mm512_unpacklo_epi64 as unpacklo_epi64, _mm512_xor_si512 as xor,
 };
 
 use super::idct_simd::define_idct;
-use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat};
+use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat, is_one_row, wrapped};
 use crate::blocks::{BlockRow, QUARTER};
 use crate::cpu::Avx512;
 use crate::plan::Plane;
@@ -94,7 +95,34 @@ fn four<const SPARSE: bool>(blocks: [&[i16; 64]; 4], quant: &[__m512i; 8]) -> [_
         let (low, high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));
         *x = _mm512_mullo_epi16(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high), quant[r]);
     }
+    if exceeds(x[0]) {
+        x[0] = wrap_rows(x[0], &blocks);
+    }
     transform::<SPARSE>(&x)
+}
+
+/// Whether any number of the first rows is beyond what [`wrapped`] keeps.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn exceeds(first: __m512i) -> bool {
+    let kept = _mm512_srai_epi16::<{ PASS1_BITS as u32 }>(_mm512_slli_epi16::<{ PASS1_BITS as u32 }>(first));
+    _mm512_cmpneq_epi16_mask(kept, first) != 0
+}
+
+/// The first rows of four blocks, wrapped if the block [`is_one_row`].
+#[cold]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn wrap_rows(first: __m512i, blocks: &[&[i16; 64]; 4]) -> __m512i {
+    let mut rows = [[0i16; 8]; 4];
+    // SAFETY: `rows` is 64 bytes.
+    unsafe { _mm512_storeu_si512(rows.as_mut_ptr().cast(), first) };
+    for (row, block) in rows.iter_mut().zip(blocks) {
+        if is_one_row(block, false) {
+            *row = row.map(wrapped);
+        }
+    }
+    // SAFETY: `rows` is 64 bytes.
+    unsafe { _mm512_loadu_si512(rows.as_ptr().cast()) }
 }
 
 /// Moves the 64-bit parts `a0 a1 b0 b1 c0 c1 d0 d1` to `a0 b0 c0 d0 a1 b1 c1 d1`.

@@ -52,7 +52,7 @@ pub(crate) fn row_portable(plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8],
             8 => full(block, last, &plane.quant, out, stride),
             4 => half(block, last, &plane.quant, out, stride),
             2 => quarter(block, &plane.quant, out, stride),
-            _ => out[0] = sample(descale(i32::from(block[0].wrapping_mul(plane.quant[0] as i16)), 3)),
+            _ => out[0] = single(block[0], plane.quant[0]),
         }
     }
 }
@@ -75,8 +75,44 @@ fn sample(x: i32) -> u8 {
 /// The sample of a block that has only a DC coefficient: both passes, simplified.
 #[inline(always)]
 pub(crate) fn flat(dc: i16, quant: u16) -> u8 {
-    let first = saturate(i32::from(dc.wrapping_mul(quant as i16)) << PASS1_BITS);
+    let first = dc.wrapping_mul(quant as i16) << PASS1_BITS;
     sample(descale(first.into(), PASS1_BITS + 3))
+}
+
+/// As [`flat`], at 1/4, where the first pass is not left out.
+#[inline(always)]
+pub(crate) fn flat_quarter(dc: i16, quant: u16) -> u8 {
+    let first = i32::from(dc.wrapping_mul(quant as i16)) << PASS1_BITS;
+    sample(descale(first << (CONST_BITS + 2), CONST_BITS + 2 + PASS1_BITS + 3))
+}
+
+/// Whether libjpeg-turbo leaves out the first pass of a block, since only its first row has coefficients: it then shifts them,
+/// so that large ones wrap instead of saturating. The transforms for 1/2 do not look at row 4.
+pub(super) fn is_one_row(block: &[i16; 64], half: bool) -> bool {
+    let rest = |rows: std::ops::Range<usize>| block[8 * rows.start..8 * rows.end].iter().all(|&value| value == 0);
+    rest(1..4) && (half || rest(4..5)) && rest(5..8)
+}
+
+/// Wraps a dequantised coefficient to the bits that [`is_one_row`] leaves.
+pub(super) const fn wrapped(value: i16) -> i16 {
+    value << PASS1_BITS >> PASS1_BITS
+}
+
+/// Dequantises a block.
+#[inline(always)]
+fn dequantised(block: &[i16; 64], quant: &[u16; 64], half: bool) -> [[i16; 8]; 8] {
+    let mut rows = dequantise(block, quant);
+    if rows[0] != rows[0].map(wrapped) && is_one_row(block, half) {
+        rows[0] = rows[0].map(wrapped);
+    }
+    rows
+}
+
+/// The only sample of a block at 1/8. libjpeg has no vector code for it, and keeps 10 bits of the sum (`RANGE_MASK`).
+#[inline(always)]
+fn single(dc: i16, quant: u16) -> u8 {
+    let value = descale(i32::from(dc) * i32::from(quant as i16), 3);
+    sample((value << 22) >> 22)
 }
 
 #[inline(always)]
@@ -132,7 +168,7 @@ fn full(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: 
     if last == 0 {
         return fill(flat(block[0], quant[0]), 8, out, stride);
     }
-    let first = pass(&dequantise(block, quant), CONST_BITS - PASS1_BITS);
+    let first = pass(&dequantised(block, quant, false), CONST_BITS - PASS1_BITS);
     let second = transpose(&pass(&transpose(&first), CONST_BITS + PASS1_BITS + 3));
     for (y, row) in second.iter().enumerate() {
         out[y * stride..][..8].copy_from_slice(&row.map(|v| sample(v.into())));
@@ -165,7 +201,7 @@ fn half(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: 
     if last == 0 {
         return fill(flat(block[0], quant[0]), 4, out, stride);
     }
-    let rows = four(&dequantise(block, quant), CONST_BITS - PASS1_BITS);
+    let rows = four(&dequantised(block, quant, true), CONST_BITS - PASS1_BITS);
     let columns = std::array::from_fn(|c| std::array::from_fn(|r| if r < 4 { rows[r][c] } else { 0 }));
     let columns = four(&columns, CONST_BITS + PASS1_BITS + 3);
     for y in 0..4 {
@@ -173,25 +209,26 @@ fn half(block: &[i16; 64], last: u8, quant: &[u16; 64], out: &mut [u8], stride: 
     }
 }
 
-/// The transform from the first and the odd coefficients to two samples.
+/// The transform from the first and the odd coefficients to two sums, which do not saturate.
 #[inline(always)]
-fn two(x0: i16, odd: [i16; 4], bits: i32) -> [i16; 2] {
+fn two(x0: i32, odd: [i16; 4], bits: i32) -> [i32; 2] {
     let constants = [F_3_624, -F_1_272, F_0_850, -F_0_720];
     let sum = odd.iter().zip(constants).fold(0i32, |a, (&x, c)| a.wrapping_add(i32::from(x).wrapping_mul(c)));
-    let first = i32::from(x0) << (CONST_BITS + 2);
-    [first.wrapping_add(sum), first.wrapping_sub(sum)].map(|v| saturate(descale(v, bits + 2)))
+    let first = x0 << (CONST_BITS + 2);
+    [first.wrapping_add(sum), first.wrapping_sub(sum)].map(|v| descale(v, bits + 2))
 }
 
 #[inline(always)]
-fn quarter(block: &[i16; 64], quant: &[u16; 64], out: &mut [u8], stride: usize) {
+pub(super) fn quarter(block: &[i16; 64], quant: &[u16; 64], out: &mut [u8], stride: usize) {
     let value = |r: usize, c: usize| block[r * 8 + c].wrapping_mul(quant[r * 8 + c] as i16);
-    let mut rows = [[0i16; 8]; 2];
+    let mut rows = [[0i32; 8]; 2];
     for column in [0, 1, 3, 5, 7] {
         let odd = [1, 3, 5, 7].map(|r| value(r, column));
-        [rows[0][column], rows[1][column]] = two(value(0, column), odd, CONST_BITS - PASS1_BITS);
+        [rows[0][column], rows[1][column]] = two(value(0, column).into(), odd, CONST_BITS - PASS1_BITS);
     }
     for (y, row) in rows.into_iter().enumerate() {
-        let samples = two(row[0], [row[1], row[3], row[5], row[7]], CONST_BITS + PASS1_BITS + 3);
-        out[y * stride..][..2].copy_from_slice(&samples.map(|v| sample(v.into())));
+        // The first sum keeps its 32 bits.
+        let samples = two(row[0], [row[1], row[3], row[5], row[7]].map(saturate), CONST_BITS + PASS1_BITS + 3);
+        out[y * stride..][..2].copy_from_slice(&samples.map(|v| sample(saturate(v).into())));
     }
 }

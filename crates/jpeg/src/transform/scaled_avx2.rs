@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::idct_avx2::{Wide, add, dot, sub, zip};
-use super::portable::{CONST_BITS, PASS1_BITS, fix::*, flat, row_portable};
+use super::idct_avx2::{Wide, add, dot, exceeds, sub, wrap_rows, zip};
+use super::portable::{self, CONST_BITS, PASS1_BITS, fix::*, flat, flat_quarter, row_portable};
 use crate::blocks::BlockRow;
 use crate::cpu::Avx2;
 use crate::plan::Plane;
@@ -23,20 +23,21 @@ impl Avx2 {
 #[target_feature(enable = "avx2")]
 fn row(plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
     match plane.block {
-        4 => pairs(plane, blocks, out, stride, |a, b, quant| half(a, b, quant)),
-        2 => pairs(plane, blocks, out, stride, |a, b, quant| quarter(a, b, quant)),
+        4 => pairs(plane, blocks, (out, stride), flat, |a, b, quant| half(a, b, quant)),
+        2 => pairs(plane, blocks, (out, stride), flat_quarter, |a, b, quant| quarter(a, b, quant)),
         _ => row_portable(plane, blocks, out, stride),
     }
 }
 
-/// Transforms two blocks at a time to `SIZE` rows, each of which holds a row of both blocks side by side.
+/// Transforms two blocks at a time to `SIZE` rows, each of which holds a row of both blocks side by side. `flat` returns the sample
+/// of a block that has only a DC coefficient.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pairs<const SIZE: usize>(
     plane: &Plane,
     blocks: &BlockRow<'_>,
-    out: &mut [u8],
-    stride: usize,
+    (out, stride): (&mut [u8], usize),
+    flat: impl Fn(i16, u16) -> u8,
     transform: impl Fn(&[i16; 64], &[i16; 64], &[u16; 64]) -> [u64; SIZE],
 ) {
     let columns = plane.block_columns();
@@ -111,7 +112,11 @@ fn four(first: Wide, z26: Wide, z37: Wide, z15: Wide) -> [Wide; 4] {
 fn half(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 4] {
     let (x1, x2, x3) = (load(a, b, quant, 1), load(a, b, quant, 2), load(a, b, quant, 3));
     let (x5, x6, x7) = (load(a, b, quant, 5), load(a, b, quant, 6), load(a, b, quant, 7));
-    let first = lift::<{ CONST_BITS + 1 }>(load(a, b, quant, 0));
+    let mut first = load(a, b, quant, 0);
+    if exceeds(first) {
+        first = wrap_rows(first, &[a, b], true);
+    }
+    let first = lift::<{ CONST_BITS + 1 }>(first);
     let [r0, r1, r2, r3] = four(first, zip(x2, x6), zip(x3, x7), zip(x1, x5));
     let (r0, r1) = (narrow::<{ FIRST + 1 }>(r0), narrow::<{ FIRST + 1 }>(r1));
     let (r2, r3) = (narrow::<{ FIRST + 1 }>(r2), narrow::<{ FIRST + 1 }>(r3));
@@ -141,7 +146,13 @@ fn quarter(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 2] {
     let zero = _mm256_setzero_si256();
     let (x1, x3) = (load(a, b, quant, 1), load(a, b, quant, 3));
     let (x5, x7) = (load(a, b, quant, 5), load(a, b, quant, 7));
-    let first = lift::<{ CONST_BITS + 2 }>(load(a, b, quant, 0));
+    let x0 = load(a, b, quant, 0);
+    let largest =
+        [x1, x3, x5, x7].into_iter().fold(_mm256_abs_epi16(x0), |max, x| _mm256_max_epu16(max, _mm256_abs_epi16(x)));
+    if _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_subs_epu16(largest, _mm256_set1_epi16(LARGE)), zero)) != -1 {
+        return large_quarter(a, b, quant);
+    }
+    let first = lift::<{ CONST_BITS + 2 }>(x0);
     let odd = add(dot(zip(x1, x3), F_3_624, -F_1_272), dot(zip(x5, x7), F_0_850, -F_0_720));
     let rows = [narrow::<{ FIRST + 2 }>(add(first, odd)), narrow::<{ FIRST + 2 }>(sub(first, odd))];
     // Within a row: −2¹⁵ times its first number, and the weighted sum of its odd ones.
@@ -158,6 +169,19 @@ fn quarter(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 2] {
     let a = _mm_cvtsi128_si32(_mm256_castsi256_si128(samples)) as u32;
     let b = _mm_cvtsi128_si32(_mm256_extracti128_si256::<1>(samples)) as u32;
     [u64::from(a & 0xffff | b << 16), u64::from(a >> 16 | b & 0xffff_0000)]
+}
+
+/// Dequantised coefficients up to this one have sums of 16 bits after the first pass: 4 + 3.624 + 1.272 + 0.850 + 0.720 times as much.
+const LARGE: i16 = 3000;
+
+/// As [`quarter`], of any coefficients.
+#[cold]
+fn large_quarter(a: &[i16; 64], b: &[i16; 64], quant: &[u16; 64]) -> [u64; 2] {
+    let mut out = [0; 8];
+    portable::quarter(a, quant, &mut out, 4);
+    portable::quarter(b, quant, &mut out[2..], 4);
+    let row = |r: usize| u64::from(u32::from_le_bytes([out[r], out[r + 1], out[r + 2], out[r + 3]]));
+    [row(0), row(4)]
 }
 
 /// The sums of the eight products of each row: first row, second row, first row, second row.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shardtool_jpeg::{Decoder, Error, Header, Limits, Rect, Request, Scale, entries, transcode};
+use shardtool_jpeg::{Decoder, Error, Header, Limits, Rect, Request, Scale, complete_len, entries, transcode};
 
 use crate::decoding::{decode, part, random, rect, whole};
 
@@ -100,6 +100,20 @@ fn execute(image: &[u8], hints: &[u8], state: &mut u64, decoders: &mut [Decoder;
         "only one finds damage above a rectangle: with or without speculation"
     );
     assert!(cut.is_err() || cut == speculative, "speculation changes pixels of a rectangle");
+    let filled = decode(fast, &jpeg, None, &Request { fill: true, ..whole(scale) });
+    if let Ok(pixels) = &filled {
+        let part_filled = decode(fast, &jpeg, Some(&payload), &Request { fill: true, ..request });
+        assert!(
+            part_filled.is_ok_and(|cut| cut == part(pixels, size.0, area)),
+            "a rectangle of a damaged image differs"
+        );
+        let plain = decode(portable, &jpeg, None, &Request { fill: true, ..whole(scale) });
+        assert!(plain == filled, "vector instructions change pixels of a damaged image");
+    }
+    // Damage in scans that a reduced image leaves out is not found. Of an image that ends inside a further header, libjpeg
+    // decodes a scan without data.
+    let good = all.is_ok() && complete_len(&jpeg).is_ok() && (header.one_scan || scale == Scale::Full);
+    assert!(!good || filled == all, "filling changes a good image");
     match &all {
         Ok(pixels) => {
             tally.decoded += 1;

@@ -17,7 +17,7 @@
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |
-//! | `open`, `load`, `entries`, `float_range`, `several_values`, `size` | arguments that several subcommands share |
+//! | `open`, `load`, `entries`, `float_range`, `several_values`, `size`, `truncated` | arguments that several subcommands share |
 //! | `headings` | headings of the options in `--help` |
 //! | `exit` | exit statuses, and how errors are printed |
 //! | `interrupt` | Ctrl-C and SIGTERM |
@@ -61,6 +61,7 @@ mod size;
 mod spec;
 mod store_memory;
 mod text;
+mod truncated;
 mod verify;
 #[cfg(feature = "view")]
 mod view;

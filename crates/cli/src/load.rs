@@ -4,6 +4,7 @@ use crate::headings;
 use crate::open::SplitArguments;
 use crate::output;
 use crate::several_values;
+use crate::truncated::TruncatedName;
 use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat};
 use shardtool_load::{ArrayGroup, Clip, Config, Content, Images, PageCache, SCALED_DECODE_GAP};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
@@ -121,6 +122,11 @@ pub(crate) struct LoadArguments {
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples].
     #[arg(long, value_parser = crate::float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true, help_heading = headings::DECODED, hide_short_help = true)]
     float_range: Option<FloatRange>,
+    /// What happens to a cut or damaged JPEG
+    ///
+    /// By default it is a bad sample. With `fill` it is what libjpeg-turbo makes of it: what is missing is grey.
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = headings::DECODED, hide_short_help = true)]
+    truncated: TruncatedName,
     /// Whether pages of read records stay cached
     ///
     /// Whether the pages of a record stay in the page cache after its sample is made.
@@ -223,6 +229,7 @@ impl LoadArguments {
             };
             images.clip = self.clip.clone();
             images.float_range = self.float_range;
+            images.truncated = self.truncated.into();
             images.reducing_gap = self.scaled_decode.then_some(SCALED_DECODE_GAP);
             images.pixel_format = self.pixel_format();
             Content::Images(images)

@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::store_memory::StoreReads;
 use crate::text;
+use crate::truncated::TruncatedName;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use shardtool_format::printable;
@@ -27,6 +28,11 @@ pub(crate) struct Arguments {
     /// Also decode every image
     #[arg(long, help_heading = headings::CHECKS)]
     decode: bool,
+    /// What a cut or damaged JPEG is, with --decode
+    ///
+    /// With `fill` it is no damage, and counted apart: for datasets that are loaded with `truncated="fill"`.
+    #[arg(long, value_enum, default_value_t, requires = "decode", value_name = "WHAT", help_heading = headings::CHECKS, hide_short_help = true)]
+    truncated: TruncatedName,
     /// Compare lengths only, read no shard
     ///
     /// Compares lengths with the manifest, and in a store the CRC32C that the store keeps.
@@ -74,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);
     options.decode = arguments.decode;
+    options.truncated = arguments.truncated.into();
     options.progress = Some(&advance);
     let report = if dataset.splits().iter().any(Split::is_in_store) {
         let reads = StoreReads::of_process(arguments.jobs);
@@ -113,6 +120,7 @@ fn print(
         return out.json(&Document {
             bytes: report.bytes,
             damages: Damages(&report.findings),
+            filled: report.filled,
             good: report.findings.is_empty(),
             good_records: report.good_records,
             ignored_feature_lists: report.ignored_feature_lists,
@@ -154,6 +162,10 @@ fn print(
             "note: feature lists of {records} are ignored, since the manifest does not require `sequence-example`"
         )?;
     }
+    if report.filled > 0 {
+        let images = text::plural(report.filled, "image");
+        writeln!(out, "{images} cut or damaged, which loaders fill")?;
+    }
     match found {
         0 => writeln!(out, "No damage found.")?,
         n => writeln!(out, "{}. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "finding"))?,
@@ -177,6 +189,7 @@ fn print_compared(quick: &QuickReport, seconds: f64, out: &mut Output) -> anyhow
 struct Document<'a> {
     bytes: u64,
     damages: Damages<'a>,
+    filled: u64,
     good: bool,
     good_records: u64,
     ignored_feature_lists: u64,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::decode_options::DecodeOptions;
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
 use crate::limits::Limits;
@@ -48,8 +49,8 @@ impl DecodeBudget {
     ///
     /// # Errors
     /// [`Error::Limit`] if the image takes more than the whole budget.
-    pub fn admit(&self, image: &[u8], limits: &Limits) -> Result<Admitted<'_>, Error> {
-        match whole_bytes(image, limits) {
+    pub fn admit(&self, image: &[u8], options: &DecodeOptions) -> Result<Admitted<'_>, Error> {
+        match whole_bytes(image, &options.limits, options.truncated) {
             Ok((format, size, bytes)) => self.admit_bytes(format, size, bytes),
             Err(_) => self.admit_bytes(Format::Raw, (0, 0), 0),
         }
@@ -112,15 +113,15 @@ mod tests {
     #[test]
     fn refuses_an_image_that_takes_more_than_the_budget() {
         let budget = DecodeBudget::new(64 << 20);
-        let limits = budget.limits();
-        drop(budget.admit(&header(1000, 1000), &limits).unwrap());
-        match budget.admit(&header(4000, 4000), &limits).map(drop) {
+        let options = DecodeOptions::default().with_limits(budget.limits());
+        drop(budget.admit(&header(1000, 1000), &options).unwrap());
+        match budget.admit(&header(4000, 4000), &options).map(drop) {
             Err(Error::Limit { width: 4000, kind: LimitKind::Memory, needed, allowed, .. }) => {
                 assert!(needed >= 3 * 4000 * 4000 && allowed == 64 << 20);
             }
             other => panic!("{other:?}"),
         }
-        budget.admit(b"no image", &limits).unwrap();
+        budget.admit(b"no image", &options).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::float_range::FloatRange;
 use crate::limits::Limits;
+use crate::truncated::Truncated;
 
 /// How to decode an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,6 +15,8 @@ pub struct DecodeOptions {
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255. By default such images are refused, because
     /// the file does not say which values mean black and white.
     pub float_range: Option<FloatRange>,
+    /// What happens to a JPEG that is cut or damaged.
+    pub truncated: Truncated,
 }
 
 impl DecodeOptions {
@@ -32,6 +35,12 @@ impl DecodeOptions {
     /// Sets [`float_range`](Self::float_range).
     pub fn with_float_range(mut self, range: Option<FloatRange>) -> Self {
         self.float_range = range;
+        self
+    }
+
+    /// Sets [`truncated`](Self::truncated).
+    pub fn with_truncated(mut self, truncated: Truncated) -> Self {
+        self.truncated = truncated;
         self
     }
 }

@@ -38,11 +38,12 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Pixels, Error> {
 }
 
 /// Decodes an image into `pixels`, whose allocation is reused. After an error the content of `pixels` is unspecified.
-/// For many images use a [`Decoder`], which also reuses its other memory.
+/// For many images use a [`Decoder`], which also reuses its other memory. Returns whether the image is a JPEG that
+/// [`Truncated::Fill`](crate::Truncated::Fill) filled.
 ///
 /// # Errors
 /// As [`Decoder::decode_into`].
-pub fn decode_into(bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<(), Error> {
+pub fn decode_into(bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<bool, Error> {
     Decoder::default().decode_into(bytes, options, pixels)
 }
 
@@ -56,19 +57,23 @@ pub struct Decoder {
 
 impl Decoder {
     /// Decodes an image into `pixels`, whose allocation is reused. After an error the content of `pixels` is unspecified.
-    /// The pixels of a JPEG are equal to libjpeg-turbo's; a truncated JPEG is an error.
+    /// The pixels of a JPEG are equal to libjpeg-turbo's; a truncated JPEG is an error by default. Returns whether the image is a JPEG
+    /// that [`Truncated::Fill`](crate::Truncated::Fill) filled.
     ///
     /// # Errors
     /// If the data is damaged or truncated, uses an unsupported feature, or exceeds a limit.
-    pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<(), Error> {
-        match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
-            Format::Jpeg => self.jpeg.whole(bytes, &options.limits, pixels)?,
-            format => codecs::decode(format, bytes, &CodecOptions::from(options), pixels)?,
-        }
+    pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, pixels: &mut Pixels) -> Result<bool, Error> {
+        let filled = match sniff(bytes).ok_or_else(|| Error::unknown(bytes))? {
+            Format::Jpeg => self.jpeg.whole(bytes, options, pixels)?,
+            format => {
+                codecs::decode(format, bytes, &CodecOptions::from(options), pixels)?;
+                false
+            }
+        };
         if options.apply_orientation {
             Orientation::from_exif(probe(bytes, &options.limits)?.orientation).apply(pixels);
         }
-        Ok(())
+        Ok(filled)
     }
 
     /// Decodes at least the pixels that `geometry` needs. The region is valid until the next call.

@@ -1,17 +1,19 @@
-//! Decodes JPEGs with our own decoder. Damage is an error.
+//! Decodes JPEGs with our own decoder. Damage is an error, unless [`Truncated::Fill`] asks for what libjpeg-turbo makes of it.
 
 use shardtool_jpeg::{self as jpeg, Outcome, Request, Scale};
 
+use crate::decode_options::DecodeOptions;
 use crate::encoded::{refused, unlimited};
 use crate::error::Error;
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::markers;
-use crate::pixel_format::{Channels, Depth, PixelFormat, widen};
+use crate::pixel_format::{Depth, PixelFormat, widen};
 use crate::pixels::{Pixels, PixelsRef, rgb_len};
 use crate::region::{DecodePath, DecodedRegion, RegionOptions};
 use crate::transform::geometry::{Geometry, needed};
 use crate::transform::rect::Rect;
+use crate::truncated::Truncated;
 
 /// Our decoder, without limits. It is created with [`jpeg::Decoder::from_env`]: as this crate decodes for the
 /// command, the loader and Python, the switch for bug reports works in all of them.
@@ -24,8 +26,15 @@ impl Default for Jpeg {
 }
 
 impl Jpeg {
-    /// Decodes a whole JPEG. A truncated one is refused, even if only its end marker is missing.
-    pub(crate) fn whole(&mut self, bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
+    /// Decodes a whole JPEG. By default a truncated one is refused, even if only its end marker is missing. Returns whether the image
+    /// was filled.
+    pub(crate) fn whole(
+        &mut self,
+        bytes: &[u8],
+        DecodeOptions { limits, truncated, .. }: &DecodeOptions,
+        pixels: &mut Pixels,
+    ) -> Result<bool, Error> {
+        let fill = *truncated == Truncated::Fill;
         let image = match jpeg::ParsedImage::parse(bytes, &unlimited()) {
             Ok(image) => image,
             Err(error) => {
@@ -36,12 +45,15 @@ impl Jpeg {
         };
         let (width, height) = (image.header().width, image.header().height);
         limits.check(Format::Jpeg, width, height, 3)?;
-        markers::complete_len(bytes)?;
+        if !fill {
+            markers::complete_len(bytes)?;
+        }
         (pixels.width, pixels.height) = (width, height);
         pixels.data.resize(rgb_len(width, height) as usize, 0);
         let stride = width as usize * 3;
-        self.0.decode_parsed(&image, None, &Request::default(), &mut pixels.data, stride).map_err(refused)?;
-        Ok(())
+        let request = Request { fill, ..Request::default() };
+        let outcome = self.0.decode_parsed(&image, None, &request, &mut pixels.data, stride).map_err(refused)?;
+        Ok(outcome.filled)
     }
 
     /// Decodes what geometries need of a JPEG into `pixels`, whose allocation only grows.
@@ -72,6 +84,7 @@ impl Jpeg {
             reduction,
             path,
             entries_rejected: outcome.entries_rejected,
+            filled: outcome.filled,
         })
     }
 
@@ -98,7 +111,7 @@ impl Jpeg {
         pixels.data.resize(pixels.data.len().max(len), 0);
         let entries = entries.filter(|e| !e.is_empty());
         let stride = rect.width as usize * format.bytes();
-        let (request, out) = (request(rect, reduction, format.channels), &mut pixels.data[..len]);
+        let (request, out) = (request(rect, reduction, options), &mut pixels.data[..len]);
         let outcome = self.0.decode_parsed(image, entries, &request, out, stride).map_err(refused)?;
         Ok((rect, reduction, outcome))
     }
@@ -121,8 +134,9 @@ fn check(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
 }
 
 /// Returns the request for a rectangle of the image reduced by 1, 2, 4 or 8.
-pub(crate) fn request(rect: Rect, reduction: u32, channels: Channels) -> Request {
+pub(crate) fn request(rect: Rect, reduction: u32, options: &RegionOptions) -> Request {
     let scale = Scale::ALL.into_iter().find(|s| s.divisor() == reduction).unwrap_or(Scale::Full);
     let Rect { left, top, width, height } = rect;
-    Request { rect: Some(jpeg::Rect { x: left, y: top, width, height }), scale, channels }
+    let (channels, fill) = (options.pixel_format.channels, options.truncated == Truncated::Fill);
+    Request { rect: Some(jpeg::Rect { x: left, y: top, width, height }), scale, channels, fill }
 }

@@ -42,6 +42,7 @@
 //! | `label_map` | label maps (segmentation masks) |
 //! | `mask` | whether a file is a mask of its image |
 //! | `float_range` | the range of floating-point samples |
+//! | `truncated` | what happens to cut and damaged JPEGs |
 //! | `resize` | crop, resize and flip of a decoded region |
 //! | `operation` | operations on the pixels of an image: the deterministic part of data augmentation |
 //! | `normalize` | u8 pixels to normalised floating-point values |
@@ -102,6 +103,7 @@ pub mod scratch_pool;
 mod sniff;
 pub mod system_memory;
 mod transform;
+mod truncated;
 mod zstd_frame;
 
 pub use array::{decode_array, decode_chunk, encode_array};
@@ -145,3 +147,4 @@ pub use transform::plan::Plan;
 pub use transform::random::{Draws, Random};
 pub use transform::rect::Rect;
 pub use transform::step::{AutoAugmentPolicy, Corner, EraseValue, Noise, PaddingMode, Transform};
+pub use truncated::Truncated;

@@ -1,6 +1,6 @@
 //! Whether a stored file is a segmentation mask of its image.
 
-use crate::{DecodeBudget, Error, LabelDtype, LabelMap, Limits, probe};
+use crate::{DecodeBudget, DecodeOptions, Error, LabelDtype, LabelMap, Limits, probe};
 
 /// Endings of names that say how the bytes are coded.
 const CODED: [&str; 3] = [".png", ".tif", ".tiff"];
@@ -21,7 +21,7 @@ pub fn check_mask(bytes: &[u8], image: (u32, u32), limits: &Limits) -> Result<()
     if (info.width, info.height) != image {
         return Err(Error::MaskSize { found: (info.width, info.height), expected: image });
     }
-    let _admitted = DecodeBudget::of_process().admit(bytes, limits)?;
+    let _admitted = DecodeBudget::of_process().admit(bytes, &DecodeOptions::default().with_limits(*limits))?;
     LabelMap::default().decode(bytes, LabelDtype::U16, limits)
 }
 

@@ -15,6 +15,7 @@ use crate::region::RegionOptions;
 use crate::resize::{Filter, resize_bytes};
 use crate::transform::geometry::{Geometry, needed};
 use crate::transform::rect::Rect;
+use crate::truncated::Truncated;
 use shardtool_jpeg::Request;
 
 /// Returns an upper bound of the bytes that decoding takes for an image of any format, of this size (width, height) and
@@ -47,12 +48,17 @@ fn padded_pixels(width: u32, height: u32) -> u64 {
 ///
 /// # Errors
 /// If the header is damaged or the image exceeds a limit.
-pub(crate) fn whole_bytes(bytes: &[u8], limits: &Limits) -> Result<(Format, (u32, u32), u64), Error> {
+pub(crate) fn whole_bytes(
+    bytes: &[u8],
+    limits: &Limits,
+    truncated: Truncated,
+) -> Result<(Format, (u32, u32), u64), Error> {
     let ImageInfo { format, width, height, .. } = probe(bytes, limits)?;
     let rgb = rgb_len(width, height);
     let decoding = match EncodedImage::parse(bytes)?.jpeg() {
         Some(jpeg) => {
-            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &Request::default());
+            let request = Request { fill: truncated == Truncated::Fill, ..Request::default() };
+            let scratch = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &request);
             scratch.map_err(|source| Error::Jpeg { source })? as u64 + rgb
         }
         None => coded_bound(PixelFormat::RGB8, format, (width, height), bytes)?,
@@ -116,7 +122,7 @@ impl EncodedImage<'_> {
         options.limits.check(Format::Jpeg, header.width, header.height, 3)?;
         check((header.width, header.height))?;
         let (rect, reduction) = needed(geometries, options.reducing_gap);
-        let request = jpeg::request(rect, reduction, pixel_format.channels);
+        let request = jpeg::request(rect, reduction, options);
         let decoding = shardtool_jpeg::Decoder::scratch_bytes(jpeg, &request);
         let decoding = decoding.map_err(|source| Error::Jpeg { source })? as u64;
         let applied = most(&|g| g.reduced(reduction).scratch_bytes(pixel_format));

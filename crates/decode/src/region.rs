@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::pixel_format::PixelFormat;
 use crate::pixels::PixelsRef;
 use crate::transform::rect::Rect;
+use crate::truncated::Truncated;
 
 /// How to decode the region that a geometry needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct RegionOptions {
     pub reducing_gap: Option<f64>,
     /// See [`DecodeOptions::float_range`](crate::DecodeOptions::float_range).
     pub float_range: Option<FloatRange>,
+    /// See [`DecodeOptions::truncated`](crate::DecodeOptions::truncated).
+    pub truncated: Truncated,
     /// The format of the decoded pixels. Default: RGB of 8 bits.
     pub pixel_format: PixelFormat,
 }
@@ -28,6 +31,7 @@ impl Default for RegionOptions {
             limits: Limits::default(),
             reducing_gap: None,
             float_range: None,
+            truncated: Truncated::Error,
             pixel_format: PixelFormat::RGB8,
         }
     }
@@ -49,6 +53,12 @@ impl RegionOptions {
     /// Sets [`float_range`](Self::float_range).
     pub fn with_float_range(mut self, range: Option<FloatRange>) -> Self {
         self.float_range = range;
+        self
+    }
+
+    /// Sets [`truncated`](Self::truncated).
+    pub fn with_truncated(mut self, truncated: Truncated) -> Self {
+        self.truncated = truncated;
         self
     }
 
@@ -94,6 +104,8 @@ pub struct DecodedRegion<'a> {
     pub path: DecodePath,
     /// Whether the given entry points did not fit the image, so that it was decoded without them.
     pub entries_rejected: bool,
+    /// Whether it is a JPEG that is cut or damaged there, which [`Truncated::Fill`] made an image of.
+    pub filled: bool,
 }
 
 impl<'a> DecodedRegion<'a> {
@@ -108,6 +120,7 @@ impl<'a> DecodedRegion<'a> {
             reduction: 1,
             path: DecodePath::Raw,
             entries_rejected: false,
+            filled: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::decoded_cache::DecodedCache;
 use crate::mixing::Mixing;
 use crate::objects::Objects;
 use crate::packing::SequencePacking;
-use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn, PixelFormat};
+use shardtool_decode::{FloatRange, LabelDtype, Limits, Output, Pipeline, PixelFn, PixelFormat, Truncated};
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
 use std::fmt;
@@ -176,6 +176,9 @@ pub struct Images {
     pub limits: Limits,
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255, or to 65535 at 16 bits. Default: such images are bad samples.
     pub float_range: Option<FloatRange>,
+    /// What happens to a JPEG that is cut or damaged. Default: it is a bad sample. With [`Truncated::Fill`], [`Stats::filled`](crate::Stats::filled)
+    /// counts it.
+    pub truncated: Truncated,
     /// Decodes a JPEG at 1/2, 1/4 or 1/8 if the crop is then still at least this many times as large as the result, in both
     /// directions: faster for large photographs, with other pixels ([`SCALED_DECODE_GAP`]). Default: `None`, which decodes at
     /// full size. The name is PIL's.
@@ -207,6 +210,7 @@ impl Images {
             apply_orientation: false,
             limits: Limits::default(),
             float_range: None,
+            truncated: Truncated::Error,
             reducing_gap: None,
         }
     }

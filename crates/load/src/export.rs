@@ -20,6 +20,7 @@ impl Stats {
             "samples_per_s": self.rate(),
             "bytes": self.bytes,
             "bad_samples": self.bad,
+            "filled": self.filled,
             "batches_ready": self.ready,
             "batches_held": self.held,
             "workers": self.workers,
@@ -69,6 +70,7 @@ impl Stats {
         metric("samples_total", "counter", "Valid samples delivered.", &one(self.samples as f64));
         metric("record_bytes_total", "counter", "Bytes of records read.", &one(self.bytes as f64));
         metric("bad_samples_total", "counter", "Bad samples, each counted once.", &one(self.bad as f64));
+        metric("filled_total", "counter", "Cut and damaged images that were filled.", &one(self.filled as f64));
         metric("batches_ready", "gauge", "Batches that are complete and not delivered.", &one(self.ready as f64));
         metric("batches_held", "gauge", "Batches that the consumer holds.", &one(self.held as f64));
         metric("workers", "gauge", "Workers that take part.", &one(self.workers as f64));

@@ -64,6 +64,8 @@ pub(crate) struct WorkerMeters {
     pub(crate) function: Meter,
     /// Bytes of records read.
     pub(crate) bytes: AtomicU64,
+    /// Cut and damaged images that were decoded.
+    pub(crate) filled: AtomicU64,
 }
 
 impl Meters {
@@ -83,9 +85,9 @@ impl Meters {
         stages.fold(Stage::default(), |sum, one| Stage { time: sum.time + one.time, count: sum.count + one.count })
     }
 
-    /// Returns the bytes of records read.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.workers.iter().map(|worker| worker.bytes.load(Ordering::Relaxed)).sum()
+    /// Returns a count of all workers.
+    pub(crate) fn count(&self, of: impl Fn(&WorkerMeters) -> &AtomicU64) -> u64 {
+        self.workers.iter().map(|worker| of(worker).load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Stats {
     pub samples: u64,
     /// Bad samples, each counted once.
     pub bad: u64,
+    /// Cut and damaged images, frames and further images that were decoded as [`Images::truncated`](crate::Images::truncated) says. One
+    /// that is decoded again counts again; one from the cache of decoded images does not.
+    pub filled: u64,
     /// Batches that are complete but not delivered.
     pub ready: usize,
     /// Batches that the consumer holds.
@@ -129,6 +132,7 @@ impl Stats {
             bytes: self.bytes.saturating_sub(earlier.bytes),
             samples: self.samples.saturating_sub(earlier.samples),
             bad: self.bad.saturating_sub(earlier.bad),
+            filled: self.filled.saturating_sub(earlier.filled),
             store: self.store.map(|store| store.since(&earlier.store.unwrap_or_default())),
             ..self.clone()
         }

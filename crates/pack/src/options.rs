@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::array::ArrayColumn;
 use crate::index_writer::IndexOptions;
-use shardtool_decode::{FloatRange, Limits};
+use shardtool_decode::{self as decode, FloatRange, Format, Limits, Truncated};
 use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use std::num::NonZeroUsize;
@@ -76,6 +76,9 @@ pub struct Options {
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
     /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
+    /// What happens to a JPEG that is cut. With [`Truncated::Fill`] its file is stored, and decoded where pixels are needed; loaders need
+    /// the same option. Default: it is rejected.
+    pub truncated: Truncated,
     /// What to do with rejected inputs. Default: list them and continue.
     pub on_error: OnError,
     /// Publishes a split although all of its inputs were rejected. Default: no.
@@ -309,6 +312,7 @@ impl Default for Options {
             quality: 90,
             limits: Limits::default(),
             float_range: None,
+            truncated: Truncated::Error,
             on_error: OnError::Skip,
             allow_empty: false,
             force: false,
@@ -335,6 +339,18 @@ impl Options {
     /// Returns what is written about each shard.
     pub(crate) fn index(&self) -> IndexOptions {
         IndexOptions { entry_points: self.entry_points, sha256: self.sha256 }
+    }
+
+    /// Returns whether an image is cut.
+    ///
+    /// # Errors
+    /// [`Reason`](crate::Reason) if it is, and no JPEG that [`truncated`](Self::truncated) accepts.
+    pub(crate) fn is_cut(&self, image: &[u8]) -> Result<bool, decode::Error> {
+        match decode::check_complete(image) {
+            Ok(()) => Ok(false),
+            Err(decode::Error::Truncated { format: Format::Jpeg, .. }) if self.truncated == Truncated::Fill => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Checks ranges and names.

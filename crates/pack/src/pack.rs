@@ -14,7 +14,7 @@ use crate::place::{Place, StoreFolder};
 use crate::plan::{self, Work, stoppable_plans};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
-use crate::shard_writer;
+use crate::shard_writer::{self, Counts};
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
@@ -54,6 +54,8 @@ pub struct Summary {
     pub already_complete: bool,
     /// Statistics of transcoding JPEGs, if it was requested and shards were written. Excludes images of resumed shards.
     pub optimized: Option<Optimized>,
+    /// Number of images that are cut or damaged, and were packed as [`Options::truncated`] says. Excludes those of resumed shards.
+    pub truncated: u64,
 }
 
 /// Packs a source into the splits that its files or top folders are named for, else into one. All of them are published at
@@ -116,7 +118,7 @@ struct PackedSplit<P: Place> {
     named: bool,
     resumed: usize,
     rejected: u64,
-    optimized: Optimized,
+    counts: Counts,
 }
 
 fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progress) -> Result<Vec<Summary>, Error> {
@@ -141,7 +143,7 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
     }
     let mut summaries = vec![];
     for ((options, plan), (split, complete, shards)) in splits.iter().zip(packed) {
-        let Some(PackedSplit { target, resumed, rejected, optimized, .. }) = shards else {
+        let Some(PackedSplit { target, resumed, rejected, counts, .. }) = shards else {
             summaries.extend(complete);
             continue;
         };
@@ -150,7 +152,8 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
         summaries.push(Summary {
             resumed_shards: resumed as u64,
             already_complete: false,
-            optimized: (options.jpeg == JpegLayout::Optimize).then_some(optimized),
+            optimized: (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized),
+            truncated: counts.truncated,
             ..summary(plan, split, rejected, rejected_file)
         });
     }
@@ -177,12 +180,12 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
         Remaining::Nothing(split) => Ok(Written::Complete(split)),
         Remaining::PlanFile(split) => {
             let rejected = rejects::count(target.files().place(), &target.files().rejected())?;
-            let (resumed, optimized) = (split.shards.len(), Optimized::default());
-            Ok(Written::Shards(split, PackedSplit { target, named: true, resumed, rejected, optimized }))
+            let (resumed, counts) = (split.shards.len(), Counts::default());
+            Ok(Written::Shards(split, PackedSplit { target, named: true, resumed, rejected, counts }))
         }
         Remaining::Shards => {
             let all: Vec<_> = (0..plan.shard_count()).collect();
-            let (shard_writer::Written { shards, optimized }, resumed) =
+            let (shard_writer::Written { shards, counts }, resumed) =
                 write_shards(options, plan, &target, &all, progress)?;
             let shards: Vec<_> = shards.into_iter().map(|(_, shard)| shard).collect();
             let split = Split { name: options.split().to_owned(), shards };
@@ -193,7 +196,7 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
                 return Err(nothing_accepted(&options.source, &target, rejected)?);
             }
             after(progress, Step::Rejected)?;
-            Ok(Written::Shards(split, PackedSplit { target, named: false, resumed, rejected, optimized }))
+            Ok(Written::Shards(split, PackedSplit { target, named: false, resumed, rejected, counts }))
         }
     }
 }
@@ -279,6 +282,7 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
         resumed_shards: 0,
         already_complete: true,
         optimized: None,
+        truncated: 0,
     }
 }
 
@@ -319,7 +323,7 @@ pub(crate) fn write_shards<P: Place>(
         }
     };
     shards.extend(written.shards);
-    Ok((shard_writer::Written { shards: shards.into_iter().collect(), optimized: written.optimized }, resumed))
+    Ok((shard_writer::Written { shards: shards.into_iter().collect(), counts: written.counts }, resumed))
 }
 
 /// Fails if a finished shard has rejected inputs, for `--on-error fail`.

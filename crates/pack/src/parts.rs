@@ -93,6 +93,8 @@ pub struct PackedPart {
     pub already_complete: bool,
     /// Statistics of transcoding JPEGs, if it was requested and shards were written.
     pub optimized: Option<Optimized>,
+    /// Number of images that are cut or damaged, and were packed as [`Options::truncated`] says.
+    pub truncated: u64,
 }
 
 /// Writes the shards of one part of a pack. A part may be run again at any time, also on several machines at once: all write
@@ -134,6 +136,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
         rejected: 0,
         already_complete: true,
         optimized: None,
+        truncated: 0,
     };
     if complete::<P>(options, &plan, progress)?.is_some() {
         return Ok(packed);
@@ -146,7 +149,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     let Some(target) = target.prepare_part(options, &plan, planned.as_deref(), progress)? else {
         return Ok(packed);
     };
-    let (Written { shards, optimized }, resumed) = write_shards(options, &plan, &target, &numbers, progress)?;
+    let (Written { shards, counts }, resumed) = write_shards(options, &plan, &target, &numbers, progress)?;
     target.files().sync()?;
     for (number, line) in &shards {
         packed.records += line.records;
@@ -156,7 +159,8 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     let elsewhere = numbers.len() - shards.len();
     packed.resumed_shards = (resumed + elsewhere) as u64;
     packed.already_complete = false;
-    packed.optimized = (options.jpeg == JpegLayout::Optimize).then_some(optimized);
+    packed.optimized = (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized);
+    packed.truncated = counts.truncated;
     Ok(packed)
 }
 

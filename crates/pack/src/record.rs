@@ -31,6 +31,8 @@ pub(crate) struct Record {
     pub(crate) entries: Vec<u8>,
     /// How its image was transcoded.
     pub(crate) outcome: Outcome,
+    /// Whether its image is cut or damaged.
+    pub(crate) truncated: bool,
 }
 
 /// Returns a record's data, without the frame.
@@ -121,17 +123,18 @@ impl<'a> RecordWriter<'a> {
     /// Makes the record; the memory for converting its image is still held afterwards.
     fn converted(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
         let coded;
+        let mut truncated = false;
         let stored = match image {
             Image::None => {
                 let values = coordinates::stored(self.schema, fields.values, None, self.options)?;
                 let fields = Fields { values: &values, ..*fields };
-                return frame(self.schema, &fields, None, vec![], Outcome::Other, buffer);
+                return frame(self.schema, &fields, None, vec![], (Outcome::Other, false), buffer);
             }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
                 let info = decode::probe(file, &self.options.limits)?;
                 coded = ((info.width, info.height), u32::from(info.orientation));
-                decode::check_complete(file)?;
+                truncated = self.options.is_cut(file)?;
                 attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
                 self.storing.store(file, &info, self.options)?
             }
@@ -141,6 +144,7 @@ impl<'a> RecordWriter<'a> {
                 self.storing.store_pixels(&pixels, self.options)?
             }
         };
+        truncated |= stored.filled;
         let (stored, outcome) = match &mut self.optimizer {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),
@@ -153,7 +157,7 @@ impl<'a> RecordWriter<'a> {
             attached_images::refuse_any(self.schema, fields.values, self.options)?;
         }
         let values = coordinates::stored(self.schema, fields.values, Some(&sizes), self.options)?;
-        frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, outcome, buffer)
+        frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, (outcome, truncated), buffer)
     }
 }
 
@@ -163,7 +167,7 @@ fn frame(
     fields: &Fields<'_>,
     stored: Option<&StoredImage<'_>>,
     entries: Vec<u8>,
-    outcome: Outcome,
+    (outcome, truncated): (Outcome, bool),
     mut buffer: Vec<u8>,
 ) -> Result<Record, Reason> {
     buffer.clear();
@@ -176,7 +180,7 @@ fn frame(
     header.copy_from_slice(&frame::header(data.len() as u64));
     let data_crc = checksum::crc32c(data);
     buffer.extend_from_slice(&frame::footer(data_crc));
-    Ok(Record { frame: buffer, data_crc, entries, outcome })
+    Ok(Record { frame: buffer, data_crc, entries, outcome, truncated })
 }
 
 /// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them.

@@ -22,7 +22,7 @@ pub(crate) struct ShardWriter<P: Place = Directory> {
     file: P::File,
     index: IndexWriter,
     rejected: Vec<Rejection>,
-    optimized: Optimized,
+    counts: Counts,
     on_error: OnError,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Finished<P: Place = Directory> {
     file: P::File,
     indexed: Indexed,
     rejected: Vec<Rejection>,
-    optimized: Optimized,
+    counts: Counts,
 }
 
 /// Shards that are in place.
@@ -41,14 +41,29 @@ pub(crate) struct Finished<P: Place = Directory> {
 pub(crate) struct Written {
     /// Each shard's number and its line in the manifest.
     pub(crate) shards: Vec<(usize, Shard)>,
+    pub(crate) counts: Counts,
+}
+
+/// What was counted of images.
+#[derive(Default)]
+pub(crate) struct Counts {
     /// Statistics of transcoding JPEGs.
     pub(crate) optimized: Optimized,
+    /// Images that are cut or damaged.
+    pub(crate) truncated: u64,
+}
+
+impl Counts {
+    fn append(&mut self, other: Counts) {
+        self.optimized.append(other.optimized);
+        self.truncated += other.truncated;
+    }
 }
 
 impl Written {
     pub(crate) fn append(&mut self, mut other: Written) {
         self.shards.append(&mut other.shards);
-        self.optimized.append(other.optimized);
+        self.counts.append(other.counts);
     }
 }
 
@@ -88,7 +103,7 @@ impl<P: Place> ShardWriter<P> {
             index: IndexWriter::new(&name, payload, options.index()),
             name,
             rejected: vec![],
-            optimized: Optimized::default(),
+            counts: Counts::default(),
             on_error: options.on_error,
         })
     }
@@ -98,10 +113,11 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`], and those of the index.
     pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
-        let Record { frame, data_crc, entries, outcome } = record;
+        let Record { frame, data_crc, entries, outcome, truncated } = record;
         self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
         self.file.write(&frame)?;
-        self.optimized.add(&outcome);
+        self.counts.optimized.add(&outcome);
+        self.counts.truncated += u64::from(truncated);
         Ok(frame)
     }
 
@@ -122,10 +138,10 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn finish(self) -> Result<Finished<P>, Error> {
-        let ShardWriter { number, name, mut file, index, rejected, optimized, on_error: _ } = self;
+        let ShardWriter { number, name, mut file, index, rejected, counts, on_error: _ } = self;
         file.flush()?;
         let indexed = index.finish_with(&mut || file.readable())?;
-        Ok(Finished { number, name, file, indexed, rejected, optimized })
+        Ok(Finished { number, name, file, indexed, rejected, counts })
     }
 }
 
@@ -150,7 +166,7 @@ impl<P: Place> Finished<P> {
         progress: &dyn Progress,
         written: &mut Written,
     ) -> Result<(), Error> {
-        let Finished { number, name, file, indexed, rejected, optimized } = self;
+        let Finished { number, name, file, indexed, rejected, counts } = self;
         file.publish()?;
         after(progress, Step::Shard)?;
         let (place, list) = (files.place(), files::rejects_of(&name));
@@ -160,7 +176,7 @@ impl<P: Place> Finished<P> {
         }
         place.publish(&names::index_path(Path::new(&name)), &indexed.index)?;
         after(progress, Step::Index)?;
-        written.append(Written { shards: vec![(number, indexed.shard)], optimized });
+        written.append(Written { shards: vec![(number, indexed.shard)], counts });
         Ok(())
     }
 }

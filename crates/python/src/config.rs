@@ -8,7 +8,7 @@ use crate::error;
 use crate::function::{self, Raised};
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
-use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat};
+use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat, Truncated};
 use shardtool_load::{
     ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, Clip, ClipSampling, ColumnSpec, Config, Content,
     DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, SCALED_DECODE_GAP, View,
@@ -68,6 +68,8 @@ pub(crate) struct Options {
     decoded_cache: Option<(Size, u32, Option<PathBuf>)>,
     /// Values of floating-point samples that become 0 and 255.
     float_range: Option<(f64, f64)>,
+    /// What happens to a cut or damaged JPEG.
+    truncated: String,
     /// Groups of arrays.
     arrays: Vec<ArrayOptions>,
     page_cache: String,
@@ -308,6 +310,7 @@ impl Options {
                 images.objects = self.objects.map(|options| options.resolve(py)).transpose()?;
                 images.mask_dtype = one_of(py, "mask_dtype", &self.mask_dtype, &LABEL_DTYPES)?;
                 images.float_range = float_range(py, self.float_range)?;
+                images.truncated = truncated(py, &self.truncated)?;
                 images.reducing_gap = self.scaled_decode.then_some(SCALED_DECODE_GAP);
                 let channels = one_of(py, "mode", &self.mode, &MODES)?;
                 let depth = if self.bits == 16 { Depth::Sixteen } else { Depth::Eight };
@@ -397,6 +400,11 @@ pub(crate) fn one_of<T: Clone>(py: Python<'_>, option: &str, name: &str, known: 
         let known: Vec<_> = known.iter().map(|(name, _)| format!("{name:?}")).collect();
         error::option(py, &format!("`{option}` is {name:?}: expected {}", known.join(", ")))
     })
+}
+
+/// Returns what happens to a cut or damaged JPEG.
+pub(crate) fn truncated(py: Python<'_>, name: &str) -> PyResult<Truncated> {
+    one_of(py, "truncated", name, &[Truncated::Error, Truncated::Fill].map(|choice| (choice.name(), choice)))
 }
 
 /// Returns a range of floating-point samples.

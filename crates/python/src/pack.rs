@@ -1,7 +1,7 @@
 //! Packing, with progress. Ctrl-C ends it once the images in work are done; the same call resumes after the last finished
 //! shard.
 
-use crate::config::{Size, float_range, one_of};
+use crate::config::{Size, float_range, one_of, truncated};
 use crate::error;
 use crate::process::interruptible;
 use crate::progress::Counts;
@@ -49,6 +49,7 @@ pub(crate) struct PackOptions {
     resize_shorter: Option<u32>,
     max_side: Option<u32>,
     float_range: Option<(f64, f64)>,
+    truncated: String,
     quality: u8,
     on_error: String,
     allow_empty: bool,
@@ -130,6 +131,7 @@ impl PackOptions {
             (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
         };
         options.float_range = float_range(py, self.float_range)?;
+        options.truncated = truncated(py, &self.truncated)?;
         options.quality = self.quality;
         options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
         options.allow_empty = self.allow_empty;
@@ -216,6 +218,7 @@ pub(crate) fn pack_part<'py>(
     dict.set_item("bytes", packed.bytes)?;
     dict.set_item("rejected", packed.rejected)?;
     dict.set_item("already_complete", packed.already_complete)?;
+    dict.set_item("truncated", packed.truncated)?;
     Ok(dict)
 }
 
@@ -252,5 +255,6 @@ fn summary_to_dict(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDic
     dict.set_item("left_out", summary.left_out)?;
     dict.set_item("resumed_shards", summary.resumed_shards)?;
     dict.set_item("already_complete", summary.already_complete)?;
+    dict.set_item("truncated", summary.truncated)?;
     Ok(dict)
 }

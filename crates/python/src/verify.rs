@@ -4,20 +4,23 @@ use crate::error;
 use crate::process::interruptible;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use shardtool_decode::Truncated;
 use shardtool_read::verify::{Finding, Options, Report, verify_shards as verify_shards_of};
 use shardtool_read::{Dataset, Split};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Verifies a dataset and returns `{"shards", "good_records", "bytes", "damages"}`. Ctrl-C ends it after a few records.
+/// Verifies a dataset and returns `{"shards", "good_records", "bytes", "damages", "unlisted", "filled"}`. Ctrl-C ends it after a few records.
 #[pyfunction]
 pub(crate) fn verify<'py>(
     py: Python<'py>,
     path: PathBuf,
     decode: bool,
     progress: bool,
+    truncated: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let truncated = crate::config::truncated(py, truncated)?;
     let decodes = |dataset: Dataset| dataset.manifest().has_images() || dataset.manifest().has_arrays();
     if decode && Dataset::open(&path).is_ok_and(|dataset| !decodes(dataset)) {
         let message =
@@ -27,7 +30,7 @@ pub(crate) fn verify<'py>(
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let work = move || match Dataset::open(&path) {
-        Ok(dataset) => Ok(check(&dataset, decode, progress, &stopped)),
+        Ok(dataset) => Ok(check(&dataset, decode, truncated, progress, &stopped)),
         // A damaged manifest is a finding, not an error.
         Err(error) if error.is_damage() => Ok(Report::of_error(&error)),
         Err(error) => Err(error),
@@ -45,12 +48,15 @@ pub(crate) fn verify_shards<'py>(
     split: &str,
     shards: Vec<usize>,
     decode: bool,
+    truncated: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let truncated = crate::config::truncated(py, truncated)?;
     let work = || {
         let dataset = Dataset::open(&path)?;
         let split = dataset.split(split)?;
         let mut options = Options::default();
         options.decode = decode;
+        options.truncated = truncated;
         let there: Vec<_> = shards.into_iter().filter(|shard| *shard < split.entry().shards.len()).collect();
         Ok(verify_shards_of(split, &there, &options))
     };
@@ -63,6 +69,7 @@ fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, 
     dict.set_item("good_records", report.good_records)?;
     dict.set_item("bytes", report.bytes)?;
     dict.set_item("unlisted", report.unlisted)?;
+    dict.set_item("filled", report.filled)?;
     let damages = report
         .findings
         .iter()
@@ -72,12 +79,13 @@ fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-fn check(dataset: &Dataset, decode: bool, progress: bool, stop: &AtomicBool) -> Report {
+fn check(dataset: &Dataset, decode: bool, truncated: Truncated, progress: bool, stop: &AtomicBool) -> Report {
     let records = dataset.splits().iter().map(Split::len).sum();
     let bar = progress.then(|| shardtool_cli::Progress::new("verified", "records", records));
     let advance = |records, bytes| bar.iter().for_each(|bar| bar.advance(records, bytes));
     let mut options = Options::default();
     options.decode = decode;
+    options.truncated = truncated;
     options.progress = Some(&advance);
     options.stop = Some(stop);
     let report = shardtool_read::verify::verify(dataset, &options);

@@ -1,6 +1,6 @@
 //! Writing a split from Python: samples whose values `python/shardtool/writer.py` has converted to bytes.
 
-use crate::config::{Size, float_range, one_of};
+use crate::config::{Size, float_range, one_of, truncated};
 use crate::error;
 use crate::process::Local;
 use pyo3::exceptions::PyRuntimeError;
@@ -34,6 +34,7 @@ pub(crate) struct Options {
     resize_shorter: Option<u32>,
     max_side: Option<u32>,
     float_range: Option<(f64, f64)>,
+    truncated: String,
     quality: Option<u8>,
     force: bool,
     jpeg_entries: bool,
@@ -72,6 +73,7 @@ impl Options {
             (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
         };
         options.float_range = float_range(py, self.float_range)?;
+        options.truncated = truncated(py, &self.truncated)?;
         options.quality = self.quality.unwrap_or(options.quality);
         options.force = self.force;
         options.entry_points = self.jpeg_entries;

@@ -2,6 +2,7 @@
 
 use crate::entries::EntriesArgument;
 use crate::headings;
+use crate::truncated::TruncatedName;
 use crate::{float_range, size};
 use shardtool_decode::FloatRange;
 use shardtool_format::array::Codec;
@@ -125,6 +126,12 @@ pub(crate) struct Arguments {
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected].
     #[arg(long, value_parser = float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true, help_heading = headings::STORED, hide_short_help = true)]
     float_range: Option<FloatRange>,
+    /// What happens to a JPEG that is cut
+    ///
+    /// By default it is rejected. With `fill` its file is stored, and decoded to what libjpeg-turbo makes of it where pixels are
+    /// needed: what is missing is grey. Loaders need the same option.
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = headings::STORED, hide_short_help = true)]
+    truncated: TruncatedName,
     /// Keep JPEGs, or optimize losslessly
     ///
     /// Coefficients and pixels never change.
@@ -398,6 +405,7 @@ impl Arguments {
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.float_range = self.float_range;
+        options.truncated = self.truncated.into();
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);
         options.jpeg = match self.jpeg {
             Layout::Keep => JpegLayout::Keep,

@@ -130,7 +130,7 @@ pub(super) fn print_part(
             "planned_shards": packed.planned_shards, "shards": packed.shards, "resumed_shards": packed.resumed_shards,
             "images": packed.records, "bytes": packed.bytes, "rejected": packed.rejected,
             "already_complete": packed.already_complete, "seconds": seconds,
-            "jpeg": packed.optimized.as_ref().map(optimized_json),
+            "jpeg": packed.optimized.as_ref().map(optimized_json), "truncated": packed.truncated,
         }))?;
     } else if packed.already_complete {
         writeln!(out, "already complete: split {} of {destination}", packed.split)?;
@@ -183,7 +183,7 @@ fn summary_json(arguments: &Arguments, summary: &Summary, seconds: f64) -> Value
         "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
         "already_complete": summary.already_complete,
         "source_bytes": summary.source_bytes, "seconds": seconds,
-        "jpeg": summary.optimized.as_ref().map(optimized_json),
+        "jpeg": summary.optimized.as_ref().map(optimized_json), "truncated": summary.truncated,
     })
 }
 
@@ -240,6 +240,10 @@ fn print_summary(
     }
     if let Some(optimized) = &summary.optimized {
         print_optimized(out, optimized)?;
+    }
+    if summary.truncated > 0 {
+        let images = text::plural(summary.truncated, "image");
+        writeln!(out, "  {images} cut or damaged, packed as --truncated fill says; loaders need the same option")?;
     }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");

@@ -132,6 +132,7 @@ pub(crate) fn decode_region<'a>(
         reduction: 1,
         path,
         entries_rejected: false,
+        filled: false,
     };
     geometries.iter().try_for_each(|geometry| geometry.check_stored(region.stored))?;
     Ok(region)

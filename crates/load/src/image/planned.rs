@@ -149,5 +149,6 @@ pub(super) fn options(images: &Images) -> RegionOptions {
         .with_limits(images.limits)
         .with_reducing_gap(images.reducing_gap)
         .with_float_range(images.float_range)
+        .with_truncated(images.truncated)
         .with_pixel_format(images.pixel_format)
 }

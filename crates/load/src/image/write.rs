@@ -12,6 +12,7 @@ use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
     TransformScratch,
 };
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Memory that a worker reuses from one image to the next.
@@ -140,6 +141,13 @@ impl Decoding<'_> {
     ) -> Result<(), Error> {
         let ViewScratch { transform, pixels, bounded } = scratch;
         let start = Instant::now();
+        let decode = || {
+            let region = decode()?;
+            if region.filled {
+                self.meters.filled.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(region)
+        };
         let write = |region: &DecodedRegion<'_>, transform: &mut TransformScratch| {
             let decoded = Instant::now();
             self.meters.decode.add(decoded - start, 1);

@@ -5,7 +5,7 @@ use crate::input::{Times, place};
 use crate::sample::{FrameFiles, ListedClip, Values};
 use crate::source::clips::frames_in;
 use crate::{Options, Reason};
-use shardtool_decode::{self as decode, Format, ImageInfo, Limits};
+use shardtool_decode::{self as decode, Format, ImageInfo};
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -33,8 +33,8 @@ pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Re
     let mut frames = Vec::with_capacity(files.len());
     for file in files.iter() {
         let mut bytes = vec![];
-        let read = read(&place(&folder, &file.path), file.size, &mut bytes)
-            .and_then(|()| check(&bytes, &options.limits, &mut first));
+        let read =
+            read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| check(&bytes, options, &mut first));
         read.map_err(|reason| Reason::Frame { file: file.path.to_string(), reason: Box::new(reason) })?;
         frames.push(bytes.into_boxed_slice());
     }
@@ -43,12 +43,12 @@ pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Re
 }
 
 /// Checks that a frame is a complete image with the size, the format and the orientation of the first one.
-fn check(bytes: &[u8], limits: &Limits, first: &mut Option<ImageInfo>) -> Result<(), Reason> {
+fn check(bytes: &[u8], options: &Options, first: &mut Option<ImageInfo>) -> Result<(), Reason> {
     if bytes.is_empty() {
         return Err(Reason::Empty);
     }
-    let info = decode::probe(bytes, limits)?;
-    decode::check_complete(bytes)?;
+    let info = decode::probe(bytes, &options.limits)?;
+    options.is_cut(bytes)?;
     let described = |info: &ImageInfo| {
         let turned =
             if info.orientation == 1 { String::new() } else { format!(", EXIF orientation {}", info.orientation) };

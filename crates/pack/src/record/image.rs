@@ -15,6 +15,8 @@ pub(crate) struct StoredImage<'a> {
     pub(crate) height: u32,
     pub(crate) channels: u32,
     pub(crate) orientation: u32,
+    /// Whether it was decoded although it is cut or damaged.
+    pub(crate) filled: bool,
 }
 
 /// Decoded pixels of a program: `[height, width, channels]` u8, top row first, upright.
@@ -88,8 +90,13 @@ impl ImageConverter {
             None => upright,
         };
         let keeps = options.pixels == PixelStore::Encoded && size == upright;
+        let decoding = DecodeOptions::default()
+            .with_limits(options.limits)
+            .with_apply_orientation(true)
+            .with_float_range(options.float_range)
+            .with_truncated(options.truncated);
         if !keeps || (options.jpeg == JpegLayout::Optimize && info.format == Format::Jpeg) {
-            self.admitted = Some(DecodeBudget::of_process().admit(file, &options.limits)?);
+            self.admitted = Some(DecodeBudget::of_process().admit(file, &decoding)?);
         }
         if keeps {
             return Ok(StoredImage {
@@ -99,14 +106,11 @@ impl ImageConverter {
                 height: info.height,
                 channels: info.channels.into(),
                 orientation: info.orientation.into(),
+                filled: false,
             });
         }
-        let decoding = DecodeOptions::default()
-            .with_limits(options.limits)
-            .with_apply_orientation(true)
-            .with_float_range(options.float_range);
-        decode::decode_into(file, &decoding, &mut self.pixels)?;
-        self.store_decoded(size, options)
+        let filled = decode::decode_into(file, &decoding, &mut self.pixels)?;
+        Ok(StoredImage { filled, ..self.store_decoded(size, options)? })
     }
 
     /// Returns the memory of the last image, except what may be kept for the next one.
@@ -149,6 +153,7 @@ impl ImageConverter {
                 height,
                 channels,
                 orientation: 1,
+                filled: false,
             });
         }
         if channels == 3 {
@@ -179,6 +184,6 @@ impl ImageConverter {
             }
         };
         let (width, height) = (self.pixels.width, self.pixels.height);
-        Ok(StoredImage { bytes, format, width, height, channels: 3, orientation: 1 })
+        Ok(StoredImage { bytes, format, width, height, channels: 3, orientation: 1, filled: false })
     }
 }

@@ -7,7 +7,7 @@ use crate::sample::SampleSchema;
 use crate::split::manifest_store;
 use crate::{JpegLayout, Options, PixelStore, Plan, Resize};
 use serde_json::{Map, Value, json};
-use shardtool_decode::Limits;
+use shardtool_decode::{Limits, Truncated};
 use shardtool_format::checksum::{Sha256, crc32c};
 use shardtool_format::manifest::{Shard, Split};
 
@@ -71,6 +71,8 @@ impl PlanFile {
         let sha256 = options.sha256.then(|| ("sha256".to_owned(), json!(true)));
         let unit = options.box_unit.map(|unit| ("box_unit".to_owned(), json!(unit.name())));
         let annotated = options.annotated.map(|which| ("annotated".to_owned(), json!(which.name())));
+        let truncated =
+            (options.truncated != Truncated::Error).then(|| ("truncated".to_owned(), json!(options.truncated.name())));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
@@ -79,6 +81,7 @@ impl PlanFile {
                 .into_iter()
                 .chain(sha256)
                 .chain(allow_empty)
+                .chain(truncated)
                 .chain(arrays)
                 .chain(unit)
                 .chain(annotated)

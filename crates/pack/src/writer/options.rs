@@ -4,7 +4,7 @@ use crate::array::ArrayColumn;
 use crate::options::{Annotated, BoxUnit, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
 use crate::{Error, Options, Shards, sample};
-use shardtool_decode::{FloatRange, Limits};
+use shardtool_decode::{FloatRange, Limits, Truncated};
 use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 
@@ -44,6 +44,9 @@ pub struct WriterOptions {
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
     /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
+    /// What happens to a JPEG that is cut. With [`Truncated::Fill`] its file is stored, and decoded where pixels are needed. Default:
+    /// it is an error.
+    pub truncated: Truncated,
     /// As [`Options::box_unit`].
     pub box_unit: Option<BoxUnit>,
     /// As [`Options::annotated`].
@@ -77,6 +80,7 @@ impl Default for WriterOptions {
             quality: defaults.quality,
             limits: defaults.limits,
             float_range: None,
+            truncated: Truncated::Error,
             box_unit: None,
             annotated: None,
             entry_points: defaults.entry_points,
@@ -107,6 +111,7 @@ impl WriterOptions {
             quality: self.quality,
             limits: self.limits,
             float_range: self.float_range,
+            truncated: self.truncated,
             box_unit: self.box_unit,
             annotated: self.annotated,
             entry_points: self.entry_points,

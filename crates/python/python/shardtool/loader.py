@@ -198,6 +198,9 @@ class Loader(Generic[T, B]):
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
+    truncated
+        `"error"`: a JPEG that is cut or damaged is a bad sample. `"fill"`: it is what libjpeg-turbo makes of it, as Pillow with
+        `LOAD_TRUNCATED_IMAGES`: what is missing is grey. `stats()["filled"]` counts these images.
     page_cache
         `"keep"`, or `"release"`, which drops a record's pages once its sample is decoded.
     read_ahead
@@ -288,6 +291,7 @@ class Loader(Generic[T, B]):
         decoded_cache: DecodedCache | None = None,
         arrays: Arrays | str | Sequence[Arrays | str] | None = None,
         float_range: tuple[float, float] | None = None,
+        truncated: Literal["error", "fill"] = "error",
         page_cache: Literal["keep", "release"] = "keep",
         read_ahead: int | str = "64MiB",
         fetch_gap: int | str = "64KiB",

@@ -148,6 +148,8 @@ def _features(
     for name in ("decoded_cache", "float_range"):
         if getattr(given, name) is not None and transform is None:
             raise OptionError(f"`{name}`: images as stored are not decoded; give the steps of a `transform` as well")
+    if given.truncated != "error" and transform is None:
+        raise OptionError("`truncated`: images as stored are not decoded; give the steps of a `transform` as well")
     if given.scaled_decode and transform is None:
         raise OptionError("`scaled_decode`: images as stored are not decoded; give the steps of a `transform` as well")
     if given.float_range is not None:

@@ -46,6 +46,8 @@ class Packed:
     left_out: tuple[str, ...] = field(default=(), compare=False)
     #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
+    #: Number of images that are cut or damaged, and were packed as `truncated` says; without those of resumed shards.
+    truncated: int = field(default=0, compare=False)
 
     @property
     def samples(self) -> int:
@@ -70,6 +72,7 @@ def joined(splits: list[Packed]) -> Packed:
         already_complete=all(split.already_complete for split in splits),
         left_out=splits[0].left_out,
         splits=tuple(splits),
+        truncated=sum(split.truncated for split in splits),
     )
 
 
@@ -101,6 +104,7 @@ def pack(
     max_side: int | None = None,
     quality: int = 90,
     float_range: tuple[float, float] | None = None,
+    truncated: Literal["error", "fill"] = "error",
     on_error: Literal["skip", "fail"] = "skip",
     allow_empty: bool = False,
     force: bool = False,
@@ -183,6 +187,9 @@ def pack(
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255 where pixels are decoded
         (`pixels`, `resize_shorter`, `max_side`). Values between are scaled linearly, values outside are clamped. Default:
         such images cannot be packed there.
+    truncated
+        `"error"` rejects a JPEG that is cut. `"fill"` stores its file; where pixels are decoded, it is what libjpeg-turbo makes of it:
+        what is missing is grey. Loaders need the same argument.
     on_error
         What happens to inputs that cannot be packed: `"skip"` lists them in a file, `"fail"` ends the call.
     allow_empty
@@ -274,6 +281,8 @@ class PackedPart:
     rejected: int
     #: Whether the split was committed before, so that nothing was written.
     already_complete: bool
+    #: Number of images that are cut or damaged, and were packed as `truncated` says.
+    truncated: int = 0
 
 
 def pack_part(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Literal
 
 from . import _shardtool
 
@@ -46,6 +47,8 @@ class Report:
     damages: list[Damage]
     #: Further findings, which are not listed.
     unlisted: int = 0
+    #: Images that are cut or damaged, and no damage as `truncated` says.
+    filled: int = 0
 
     @property
     def good(self) -> bool:
@@ -60,10 +63,16 @@ class Report:
         return "\n".join(lines)
 
 
-def verify(path: str | os.PathLike[str], *, decode: bool = False, progress: bool = False) -> Report:
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    decode: bool = False,
+    truncated: Literal["error", "fill"] = "error",
+    progress: bool = False,
+) -> Report:
     """Checks framing and both CRCs of every record, indexes against records, and files against the manifest; with `decode`, also
-    decodes every image. `progress` shows a bar on stderr. The report lists the damage; raises `DatasetError` or `FileError`
+    decodes every image; with `truncated="fill"`, cut and damaged JPEGs are no damage, and counted apart. `progress` shows a bar on stderr. The report lists the damage; raises `DatasetError` or `FileError`
     only if the dataset cannot be checked."""
-    found = _shardtool.verify(path, decode, progress)
+    found = _shardtool.verify(path, decode, progress, truncated)
     damages = [Damage(**damage) for damage in found.pop("damages")]
     return Report(damages=damages, **found)

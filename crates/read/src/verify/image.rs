@@ -1,16 +1,21 @@
 //! Decodes a record's image, and the frames of its clips, and compares them with what the record says about them.
 
-use shardtool_decode::{self as decode, DecodeBudget, DecodeOptions, FloatRange, Format, Limits};
+use shardtool_decode::{self as decode, DecodeBudget, DecodeOptions, FloatRange, Format, Limits, Pixels, Truncated};
 use shardtool_format::Damage;
 use shardtool_format::example::{Example, Feature};
 
 /// The kind of damage, and a sentence about it.
 pub(super) type Fault = (Damage, String);
 
-/// Decodes the image of a record. `entries` are its entry points in the index.
-pub(super) fn check(image: &[u8], example: &Example<'_>, entries: Option<&[u8]>) -> Result<(), Fault> {
+/// Decodes the image of a record. `entries` are its entry points in the index. Returns whether it is cut or damaged.
+pub(super) fn check(
+    image: &[u8],
+    example: &Example<'_>,
+    entries: Option<&[u8]>,
+    truncated: Truncated,
+) -> Result<bool, Fault> {
     Described::of(example, "image")
-        .and_then(|described| described.check(image, entries))
+        .and_then(|described| described.check(image, entries, truncated))
         .map_err(|fault| of("the image", fault))
 }
 
@@ -33,22 +38,24 @@ pub(super) fn check_masks(image: &[u8], example: &Example<'_>) -> Vec<Fault> {
 }
 
 /// Decodes all frames of the clips of a record: of each feature NAME with byte strings, other than `image`, for which
-/// `NAME/format` names an image format. Returns a fault for each frame that does not decode.
-pub(super) fn check_clips(example: &Example<'_>, image: Option<&str>) -> Vec<Fault> {
-    let mut faults = vec![];
+/// `NAME/format` names an image format. Returns a fault for each frame that does not decode, and how many are cut or damaged.
+pub(super) fn check_clips(example: &Example<'_>, image: Option<&str>, truncated: Truncated) -> (Vec<Fault>, u64) {
+    let (mut faults, mut filled) = (vec![], 0);
     for (feature, _) in example.features() {
         let Some(name) = feature.strip_suffix("/format").filter(|name| Some(*name) != image) else { continue };
         let (Some(Feature::Bytes(frames)), Ok(described)) = (example.get(name), Described::of(example, name)) else {
             continue;
         };
         if described.format.is_some() {
-            faults.extend((0..).zip(frames.iter()).filter_map(|(number, frame)| {
-                let fault = described.check(frame, None).err()?;
-                Some(of(&format!("frame {number} of `{name}`"), fault))
-            }));
+            for (number, frame) in frames.iter().enumerate() {
+                match described.check(frame, None, truncated) {
+                    Ok(is_filled) => filled += u64::from(is_filled),
+                    Err(fault) => faults.push(of(&format!("frame {number} of `{name}`"), fault)),
+                }
+            }
         }
     }
-    faults
+    (faults, filled)
 }
 
 /// What a record says about images.
@@ -73,8 +80,8 @@ impl Described {
         Ok(Described { format: format.transpose()?, size })
     }
 
-    /// Decodes an image.
-    fn check(&self, image: &[u8], entries: Option<&[u8]>) -> Result<(), Fault> {
+    /// Decodes an image. Returns whether it is cut or damaged.
+    fn check(&self, image: &[u8], entries: Option<&[u8]>, truncated: Truncated) -> Result<bool, Fault> {
         let budget = DecodeBudget::of_process();
         let limits = Limits::default();
         if let Some(format @ (Format::Raw | Format::RawZstd)) = self.format.or_else(|| decode::sniff(image)) {
@@ -83,12 +90,14 @@ impl Described {
             let _admitted = budget.admit_raw(format, image, (width, height)).map_err(fault)?;
             let mut buffer = vec![];
             decode::decode_raw(format, image, width, height, &limits, &mut buffer).map_err(fault)?;
-            return if entries.is_some() { Err(wrong_entries()) } else { Ok(()) };
+            return if entries.is_some() { Err(wrong_entries()) } else { Ok(false) };
         }
         // Floating-point samples decode with a range only. The pixels are dropped, so any range will do.
-        let options = DecodeOptions::default().with_limits(limits).with_float_range(FloatRange::new(0.0, 1.0));
-        let _admitted = budget.admit(image, &limits).map_err(fault)?;
-        let pixels = decode::decode(image, &options).map_err(fault)?;
+        let range = FloatRange::new(0.0, 1.0);
+        let options = DecodeOptions::default().with_limits(limits).with_float_range(range).with_truncated(truncated);
+        let _admitted = budget.admit(image, &options).map_err(fault)?;
+        let mut pixels = Pixels::default();
+        let filled = decode::decode_into(image, &options, &mut pixels).map_err(fault)?;
         if self.size.is_some_and(|size| size != (pixels.width, pixels.height)) {
             let (width, height, size) = (pixels.width, pixels.height, self.size);
             return Err(undecodable(format!("{width}x{height} pixels, recorded as {size:?}")));
@@ -101,7 +110,7 @@ impl Described {
                 let name = |f: Option<Format>| f.map_or("an unknown format", Format::name);
                 Err(undecodable(format!("recorded as {}, but it is {}", name(self.format), name(found))))
             }
-            _ => Ok(()),
+            _ => Ok(filled),
         }
     }
 }

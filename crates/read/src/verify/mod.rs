@@ -27,6 +27,9 @@ pub struct Options<'a> {
     /// Whether every image and every array is decoded as well, within the default limits.
     #[cfg(feature = "decode")]
     pub decode: bool,
+    /// Whether decoding finds a cut or damaged JPEG, or counts it apart.
+    #[cfg(feature = "decode")]
+    pub truncated: shardtool_decode::Truncated,
     /// Called with the numbers of records and bytes checked since the last call, from several threads.
     pub progress: Option<&'a Progress<'a>>,
     /// Memory in bytes for reading one shard of a store, between 1 MiB and 16 MiB; default: 16 MiB. As many shards are read

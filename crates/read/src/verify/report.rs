@@ -19,6 +19,8 @@ pub struct Report {
     pub bytes: u64,
     /// Records whose feature lists are ignored: the manifest does not require `sequence-example`. They are no damage.
     pub ignored_feature_lists: u64,
+    /// Images that are cut or damaged, and no damage as [`Options::truncated`](super::Options) says.
+    pub filled: u64,
     /// The findings, in order of file and offset; at most [`Report::MAX_FINDINGS`].
     pub findings: Vec<Finding>,
     /// Further findings, which are not listed.
@@ -46,6 +48,7 @@ impl Report {
         self.good_records += other.good_records;
         self.bytes += other.bytes;
         self.ignored_feature_lists += other.ignored_feature_lists;
+        self.filled += other.filled;
         self.unlisted += other.unlisted;
         other.findings.into_iter().for_each(|finding| self.push(finding));
     }

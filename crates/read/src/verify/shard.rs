@@ -432,8 +432,12 @@ impl Checker<'_> {
             let image = feature.and_then(|name| example.bytes(name));
             let entries = self.rows.and_then(|r| r.entries(row)).filter(|e| !e.is_empty());
             let masks = image.map_or(vec![], |image| super::image::check_masks(image, example));
-            let image = image.and_then(|image| super::image::check(image, example, entries).err());
-            let several = super::array::check(example).into_iter().chain(super::image::check_clips(example, feature));
+            let truncated = self.options.truncated;
+            let image = image.map(|image| super::image::check(image, example, entries, truncated));
+            let (frames, filled) = super::image::check_clips(example, feature, truncated);
+            report.filled += filled + u64::from(image == Some(Ok(true)));
+            let image = image.and_then(|result| result.err());
+            let several = super::array::check(example).into_iter().chain(frames);
             for fault in image.into_iter().chain(masks).chain(several) {
                 let key = String::from_utf8_lossy(self.rows.and_then(|r| r.key(row)).unwrap_or_default()).into_owned();
                 report.push(Finding::image(self.path, row, key, offset, fault));

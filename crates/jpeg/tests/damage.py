@@ -35,10 +35,14 @@ from oracle import reference
 END = b"\xff\xd9" * 33_000
 
 
-def damage(rng, jpeg):
-    """Returns the file with damage after its first scan header, and the kind of damage."""
-    start = jpeg.index(b"\xff\xda")
-    start += 2 + int.from_bytes(jpeg[start + 2 : start + 4], "big")
+def scan_data(jpeg):
+    """Returns where the data of the first scan begin; the file's length if there are none."""
+    header = jpeg.find(b"\xff\xda")
+    return len(jpeg) if header < 0 else header + 2 + int.from_bytes(jpeg[header + 2 : header + 4], "big")
+
+
+def damage(rng, jpeg, start):
+    """Returns the file with damage from byte `start` on, and the kind of damage."""
     body = bytearray(jpeg[start:])
     at = rng.randrange(len(body) + 1)
     some = bytes(rng.choice([0, 255, rng.randrange(256)]) for _ in range(rng.choice([1, 2, 20])))
@@ -83,6 +87,9 @@ def checksum(image):
 
 def main():
     warnings.simplefilter("ignore")
+    # libjpeg writes its warnings there.
+    sys.stderr = os.fdopen(os.dup(2), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     assert features.check("libjpeg_turbo"), "this test needs Pillow with libjpeg-turbo"
     Image.MAX_IMAGE_PIXELS = None
     binary, arguments = sys.argv[1], sys.argv[2:]
@@ -100,9 +107,10 @@ def main():
                     continue
             else:
                 good, notes = make(seed, number)
-            if b"\xff\xda" not in good[:-16]:
+            start = scan_data(good)
+            if start >= len(good):
                 continue
-            jpeg, kind = damage(rng, good)
+            jpeg, kind = damage(rng, good, start)
             notes = notes | ({"twice"} if b"\xff\xff\0" in jpeg else set())
             path = os.path.join(folder, f"{number:05}.jpg")
             with open(path, "wb") as f:

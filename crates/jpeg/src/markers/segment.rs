@@ -70,7 +70,7 @@ pub(crate) fn next_marker(jpeg: &[u8], from: usize) -> Option<(usize, u8)> {
 /// Returns the segment of `marker`, which is at byte `offset`.
 ///
 /// # Errors
-/// [`Error::Ends`] if the bytes end inside it, [`Error::Segment`] for a length below 2.
+/// [`Error::Ends`] if the bytes end inside it, [`Error::Segment`] for a length below 2 of a segment that is read.
 pub(crate) fn segment_at(jpeg: &[u8], offset: usize, marker: u8) -> Result<Segment<'_>> {
     if is_standalone(marker) {
         return Ok(Segment { marker, offset, body: &[], end: offset + 2 });
@@ -79,10 +79,12 @@ pub(crate) fn segment_at(jpeg: &[u8], offset: usize, marker: u8) -> Result<Segme
     let body = offset + 4;
     let length = jpeg.get(offset + 2..body).ok_or_else(|| ends("a segment's length"))?;
     let length = usize::from(be16(length, 0));
-    if length < 2 {
+    // As libjpeg, which skips these segments.
+    let skipped = matches!(marker, 0xdc | 0xe0..=0xef | 0xfe);
+    if length < 2 && !skipped {
         return Err(Error::Segment { marker, offset, expected: "a length of at least 2", found: length as u64 });
     }
-    let end = offset + 2 + length;
+    let end = offset + 2 + length.max(2);
     let body = jpeg.get(body..end).ok_or_else(|| ends("the end of a segment"))?;
     Ok(Segment { marker, offset, body, end })
 }

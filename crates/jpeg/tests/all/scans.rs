@@ -137,6 +137,23 @@ fn estimates_the_low_frequencies_of_missing_scans() {
     assert_eq!(starts.len(), expected.len());
 }
 
+/// As in a first scan: libjpeg stores the coefficient at the last index.
+#[test]
+fn rejects_a_new_coefficient_beyond_the_band_of_a_refining_scan() {
+    // Codes 00 (16 zeros) and 01 (15 zeros and a coefficient).
+    let table = segment(0xc4, &[&[0x10, 0, 2][..], &[0; 14], &[0xf0, 0xf1]].concat());
+    let refining = |data: &[u8]| {
+        let scans =
+            [scan(&[1], [0, 0, 0x00], 1), scan(&[1], [1, 63, 0x01], 1), table.clone(), scan(&[1], [1, 63, 0x10], 0)];
+        [&head(0xc2, 8, &[1], &[0x11])[..], &scans.concat(), data, &[0xff, 0xd9]].concat()
+    };
+    let mut decoder = Decoder::from_env();
+    // 48 zeros, and 16 more of the 15 coefficients left.
+    assert!(decode(&mut decoder, &refining(&[0b0000_0000]), None, &whole(Scale::Full)).is_ok());
+    let result = decode(&mut decoder, &refining(&[0b0000_0001, 0b1000_0000]), None, &whole(Scale::Full));
+    assert!(matches!(result, Err(Error::Damaged { damage: Damage::Block, .. })), "{result:?}");
+}
+
 /// A scan of a few bytes can go over all blocks of a large image, so that the time for its scans has to be bounded beforehand.
 #[test]
 fn refuses_too_many_passes_over_the_blocks_of_an_image() {
@@ -206,6 +223,9 @@ fn reads_the_headers_that_libjpeg_reads() {
     };
     let frame = [0xff, 0xc0, 0, 17, 8, 0, 16, 0, 16, 3];
     parse(&frame, &frame).unwrap();
+    // A comment and an APP segment of lengths 0 and 1.
+    parse(&frame, &[&[0xff, 0xfe, 0, 0, 0xff, 0xed, 0, 1][..], &frame].concat()).unwrap();
+    refused(0xdd, &frame, &[&[0xff, 0xdd, 0, 1][..], &frame].concat());
     // Sides of 65,500 and of one more.
     parse(&frame, &[0xff, 0xc0, 0, 17, 8, 0xff, 0xdc, 0, 16, 3]).unwrap();
     refused(0xc0, &frame, &[0xff, 0xc0, 0, 17, 8, 0xff, 0xdd, 0, 16, 3]);

@@ -15,6 +15,9 @@ use crate::pixels::Pixels;
 /// [`catch_panic`](super::panics::catch_panic).
 pub(crate) fn decode(bytes: &[u8], limits: &Limits, pixels: &mut Pixels) -> Result<(), Error> {
     let color = jp2_color(bytes);
+    if color.high_throughput {
+        return Err(unsupported("high-throughput block coding (HTJ2K)"));
+    }
     let (cmyk, ycbcr) = match color.enumerated {
         Some(CMYK) => (true, false),
         Some(SYCC) => (false, true),

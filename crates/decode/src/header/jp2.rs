@@ -6,7 +6,7 @@ use super::number;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
 
-/// What a file says about its colours.
+/// What a file says about its colours, and what decides whether they can be decoded.
 #[cfg(feature = "jp2")]
 pub(crate) struct Color {
     /// The enumerated colour space of a container (T.800, I.5.3.3: method 1); `None` for a profile, or without a
@@ -18,6 +18,8 @@ pub(crate) struct Color {
     pub(crate) bare: bool,
     /// Width and height of the image, of which a component may have only a part of the samples.
     pub(crate) size: (u32, u32),
+    /// Whether blocks are coded by the high-throughput coder of T.814 (HTJ2K).
+    pub(crate) high_throughput: bool,
 }
 
 /// Reads what a file says about its colours.
@@ -32,7 +34,23 @@ pub(crate) fn color(bytes: &[u8]) -> Color {
             && [1, 2].iter().any(|i| steps(codestream, *i) != steps(codestream, 0))
     });
     let size = read(bytes).map_or((0, 0), |info| (info.width, info.height));
-    Color { enumerated, chroma_subsampled, bare: is_bare(bytes), size }
+    let high_throughput = codestream(bytes).is_some_and(is_high_throughput);
+    Color { enumerated, chroma_subsampled, bare: is_bare(bytes), size, high_throughput }
+}
+
+/// Returns whether the capabilities of a codestream (CAP segment, T.800, A.5.2) include those of T.814, part 15.
+#[cfg(feature = "jp2")]
+fn is_high_throughput(codestream: &[u8]) -> bool {
+    let mut at = 2;
+    // Segments of a marker, a length and data, up to the first tile (SOT).
+    while let (Some(marker), Some(len)) = (number::<2>(codestream, at), number::<2>(codestream, at + 2)) {
+        match marker {
+            0xFF50 => return number::<4>(codestream, at + 4).is_some_and(|parts| parts & 1 << (32 - 15) != 0),
+            0xFF90 => break,
+            _ => at += 2 + len as usize,
+        }
+    }
+    false
 }
 
 /// Returns the codestream, of a container the first one without a palette.

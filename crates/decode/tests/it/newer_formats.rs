@@ -133,6 +133,17 @@ fn decodes_jpeg_2000() {
     }
 }
 
+/// Its capabilities (CAP segment) follow the size (SIZ segment).
+#[cfg(feature = "jp2")]
+#[test]
+fn rejects_high_throughput_jpeg_2000_by_name() {
+    let mut file = j2k();
+    let after_size = 4 + usize::from(u16::from_be_bytes([file[4], file[5]]));
+    file.splice(after_size..after_size, *b"\xff\x50\0\x08\0\x02\0\0\0\0");
+    let error = decode(&file, &DecodeOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("HTJ2K"), "{error}");
+}
+
 #[cfg(not(all(feature = "jxl", feature = "jp2")))]
 #[test]
 fn error_of_a_build_without_a_decoder_names_the_feature() {

@@ -30,6 +30,12 @@ pub(crate) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<Ima
     })
 }
 
+/// Reads width and height from the header, and checks the limits. Call it inside
+/// [`catch_panic`](super::panics::catch_panic).
+pub(crate) fn size(format: Format, bytes: &[u8], limits: &Limits) -> Result<(u32, u32), Error> {
+    Ok(open(format, bytes, limits)?.dimensions())
+}
+
 /// Opens the decoder of `format`, which reads the header, and checks the limits. Call it inside
 /// [`catch_panic`](super::panics::catch_panic).
 fn open<'a>(format: Format, bytes: &'a [u8], limits: &Limits) -> Result<impl ImageDecoder + use<'a>, Error> {

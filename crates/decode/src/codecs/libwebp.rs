@@ -18,8 +18,8 @@ use crate::pixels::Pixels;
 const MARGIN: u32 = 2;
 
 /// Decodes an image, or at least the rows `rows` of it, to RGB without its alpha. Rows below are not decoded. Returns the first
-/// row decoded, and the rows of the whole image; `None` for what the `image` crate has to decode: animations, and images that
-/// libwebp refuses, so that their errors do not depend on the decoder.
+/// row decoded, and the rows of the whole image; `None` for what the `image` crate has to decode: animations without a first frame,
+/// and images that libwebp refuses, so that their errors do not depend on the decoder.
 pub(crate) fn decode(
     bytes: &[u8],
     limits: &Limits,

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `png` | PNG |
 //! | `image_crate` | formats that the `image` crate decodes |
-//! | `libwebp` | WebP, if built with the feature of this name |
+//! | `bmp` | BMP: run-length coded ones, others by `image_crate` |
+//! | `webp` | WebP, by `image_crate`, or by `libwebp` if built with the feature of this name |
 //! | `tiff` | TIFF, decoded as Pillow does |
 //! | `jxl`, `jp2` | JPEG XL and JPEG 2000, if built with the features of these names |
 //! | `panics` | turns a panic of a decoder into an error of that image |
 //! | `to_rgb` | conversion of pixels to RGB in place |
 
+mod bmp;
 pub(crate) mod image_crate;
 #[cfg(feature = "jp2")]
 mod jp2;
@@ -21,6 +23,7 @@ pub(crate) mod panics;
 pub(crate) mod png;
 pub(crate) mod tiff;
 mod to_rgb;
+mod webp;
 
 use std::ops::Range;
 
@@ -90,14 +93,11 @@ fn decode_rows(
             part = Some((decoded.top, decoded.stored_height));
             Ok(decoded.format)
         }
-        #[cfg(feature = "libwebp")]
         Format::WebP => {
-            part = libwebp::decode(bytes, limits, rows, pixels)?;
-            match part {
-                Some(_) => Ok(PixelFormat::RGB8),
-                None => image_crate::decode(format, bytes, limits, pixels).map(|()| PixelFormat::RGB8),
-            }
+            part = webp::decode(bytes, limits, rows, pixels)?;
+            Ok(PixelFormat::RGB8)
         }
+        Format::Bmp => bmp::decode(bytes, limits, pixels).map(|()| PixelFormat::RGB8),
         Format::Tiff => match tiff::decode(bytes, options, pixels)? {
             Some(found) => Ok(found),
             None => image_crate::decode(format, bytes, limits, pixels).map(|()| PixelFormat::RGB8),

@@ -6,4 +6,4 @@ mod webp;
 
 pub(crate) use png::metadata as png;
 pub(crate) use shardtool_jpeg::Metadata;
-pub(crate) use webp::metadata as webp;
+pub(crate) use webp::{chunks as webp_chunks, metadata as webp};

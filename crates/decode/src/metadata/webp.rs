@@ -21,7 +21,7 @@ pub(crate) fn metadata(bytes: &[u8]) -> Metadata<'_> {
 }
 
 /// Iterates over the complete chunks: type, u32 length, data, and a byte of padding after an odd length.
-fn chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
+pub(crate) fn chunks(bytes: &[u8]) -> impl Iterator<Item = (&[u8; 4], &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (kind, after) = rest.split_first_chunk()?;

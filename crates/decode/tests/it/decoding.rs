@@ -38,6 +38,71 @@ fn lossless_formats_decode_to_equal_pixels() {
     }
 }
 
+/// An animation of one frame at (2, 4) of a canvas of 8 x 7 pixels: the lossless `image`.
+fn animated_webp(image: &DynamicImage) -> Vec<u8> {
+    let still = encoded(image, ImageFormat::WebP);
+    let chunk = |kind: &[u8], data: &[u8]| [kind, &(data.len() as u32).to_le_bytes(), data].concat();
+    let (width, height) = (image.width() as u8 - 1, image.height() as u8 - 1);
+    let frame = [&[1, 0, 0, 2, 0, 0, width, 0, 0, height, 0, 0, 100, 0, 0, 0], &still[12..]].concat();
+    let header = chunk(b"VP8X", &[0x12, 0, 0, 0, 7, 0, 0, 6, 0, 0]);
+    let file = [b"WEBP", &header[..], &chunk(b"ANIM", &[9, 9, 9, 255, 0, 0]), &chunk(b"ANMF", &frame)].concat();
+    chunk(b"RIFF", &file)
+}
+
+#[test]
+fn decodes_the_first_frame_of_an_animated_webp_without_blending() {
+    let colors =
+        [[255, 0, 0, 255], [1, 128, 254, 255], [200, 100, 50, 128], [200, 100, 50, 1], [3, 2, 1, 0], [0, 77, 0, 3]];
+    let image = ImageBuffer::from_raw(3, 2, colors.concat()).unwrap();
+    let pixels = decode(&animated_webp(&DynamicImage::ImageRgba8(image)), &DecodeOptions::default()).unwrap();
+    let mut expected = vec![0; 8 * 7 * 3];
+    for (at, [rgb @ .., _]) in colors.into_iter().enumerate() {
+        let start = ((4 + at / 3) * 8 + 2 + at % 3) * 3;
+        expected[start..start + 3].copy_from_slice(&rgb);
+    }
+    assert_eq!(pixels, Pixels { width: 8, height: 7, data: expected });
+}
+
+/// A run-length coded BMP of 5 x 3 pixels, whose palette is (index, 100 + index, 200 + index).
+fn run_length_bmp(bits: u8, data: &[u8]) -> Vec<u8> {
+    let colors = (0..16).flat_map(|i| [200 + i, 100 + i, i, 0]);
+    let header = [40, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 1, 0, bits, 0, if bits == 8 { 1 } else { 2 }, 0, 0, 0];
+    let mut file = [b"BM\0\0\0\0\0\0\0\0\x76\0\0\0", &header[..], &[0; 12], &[16], &[0; 7]].concat();
+    file.extend(colors);
+    file.extend_from_slice(data);
+    file
+}
+
+#[test]
+fn decodes_run_length_coded_bmp() {
+    let indices = |bits, data: &[u8]| {
+        let pixels = decode(&run_length_bmp(bits, data), &DecodeOptions::default()).unwrap();
+        assert_eq!((pixels.width, pixels.height), (5, 3));
+        pixels
+            .data
+            .chunks(3)
+            .map(|rgb| {
+                assert_eq!(rgb, [rgb[0], 100 + rgb[0], 200 + rgb[0]]);
+                rgb[0]
+            })
+            .collect::<Vec<_>>()
+    };
+    // Rows from the bottom: a run beyond the row; three indices and a run; a step over pixels.
+    let four = [6, 0x12, 0, 0, 0, 3, 0x34, 0x50, 2, 0x66, 0, 0, 0, 2, 2, 0, 2, 0x77, 0, 1];
+    assert_eq!(indices(4, &four), [0, 0, 7, 7, 0, 3, 4, 5, 6, 6, 1, 2, 1, 2, 1]);
+    let eight = [2, 1, 9, 2, 0, 0, 0, 3, 3, 4, 5, 0, 2, 6, 0, 1];
+    assert_eq!(indices(8, &eight), [0, 0, 0, 0, 0, 3, 4, 5, 6, 6, 1, 1, 2, 2, 2]);
+    // The last row ends the image; no end of the bitmap follows.
+    assert_eq!(indices(8, &[5, 1, 0, 0, 5, 2, 0, 0, 5, 3, 0, 0])[..6], [3, 3, 3, 3, 3, 2]);
+    // A step to the second row from the bottom; what it passes over has the first colour.
+    assert_eq!(indices(8, &[0, 2, 1, 1, 1, 9, 0, 1]), [0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for damaged in
+        [&[5, 1][..], &[0, 6, 1, 2, 3, 4, 5, 6, 0, 1], &[0, 2, 0, 3, 1, 1, 0, 1], &[0, 2, 6, 0, 0, 1], &[0, 3, 1]]
+    {
+        assert!(decode(&run_length_bmp(8, damaged), &DecodeOptions::default()).is_err(), "{damaged:?}");
+    }
+}
+
 #[test]
 fn converts_every_color_type_to_rgb() {
     let rgb = |image: DynamicImage| decode(&encoded(&image, ImageFormat::Png), &DecodeOptions::default()).unwrap().data;

@@ -87,9 +87,10 @@ fn decodes_run_length_coded_bmp() {
             })
             .collect::<Vec<_>>()
     };
-    // Rows from the bottom: a run beyond the row; three indices and a run; a step over pixels.
+    // Rows from the bottom: a run beyond the row; three indices and a run; a step over pixels. Then an index beyond the row.
     let four = [6, 0x12, 0, 0, 0, 3, 0x34, 0x50, 2, 0x66, 0, 0, 0, 2, 2, 0, 2, 0x77, 0, 1];
     assert_eq!(indices(4, &four), [0, 0, 7, 7, 0, 3, 4, 5, 6, 6, 1, 2, 1, 2, 1]);
+    assert_eq!(indices(4, &[1, 0x99, 0, 5, 0x12, 0x34, 0x56, 0, 0, 1])[10..], [9, 1, 2, 3, 4]);
     let eight = [2, 1, 9, 2, 0, 0, 0, 3, 3, 4, 5, 0, 2, 6, 0, 1];
     assert_eq!(indices(8, &eight), [0, 0, 0, 0, 0, 3, 4, 5, 6, 6, 1, 1, 2, 2, 2]);
     // The last row ends the image; no end of the bitmap follows.

@@ -1,4 +1,4 @@
-"""Compares pixels, orientations and sizes with Pillow's over whole collections of images; packs, verifies and loads each collection.
+"""Compares pixels, orientations and sizes with Pillow's over whole collections of images, and packs, verifies and loads each.
 
     python crates/decode/tests/foreign.py PIXELS SHARDTOOL OUT [--write] NAME=FOLDER...
 
@@ -11,7 +11,8 @@ Pillow and numpy; compares JPEG XL too if there is pillow-jxl-plugin, and loads 
 `shardtool`. Exits with 1
 
 - if a decoder panics, ends, hangs for a minute, or takes more memory than the pixels of a decoded image explain;
-- if pixels differ from Pillow's for a reason that is not in `EXPLAINED` here or in `formats.py`, or an orientation or a size differs;
+- if pixels differ from Pillow's for a reason that is not in `EXPLAINED` here or in `formats.py`, or if an orientation or a
+  size differs;
 - if records and rejected inputs together are not the files of a collection; if an image that decodes is rejected or a bad sample,
   or one that does not decode passes `verify --decode`; if a loader does not deliver the good records;
 - if the tables in docs/formats.md are not those of all files in OUT. `--write` writes them.
@@ -95,7 +96,7 @@ def peak(pid):
 
 
 def pillow_upright(path):
-    """The size in the header, and the RGB pixels after `exif_transpose`: None if they cannot be had, the word `same` if it changes nothing."""
+    """The size in the header, and the RGB pixels after `exif_transpose`: None if it fails, the word `same` if it does nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image = Image.open(path)
@@ -172,7 +173,9 @@ def examine(path):
 
 
 def listing(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts))
+    """The files that `pack` takes: not the hidden ones."""
+    hidden = lambda path: any(part.startswith(".") for part in path.relative_to(folder).parts)  # noqa: E731
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not hidden(path))
 
 
 def command(*arguments, expected=(0, 1)):
@@ -218,7 +221,8 @@ def packed(program, name, folder, out, rows):
         yield f"{len(expected)} files, {report['images']} records, {report['rejected']} rejected"
     listed = {}
     if report["images"]:
-        listed = {r["key"]: r for r in command(program, "ls", dataset, "--column", "image/width", "--column", "image/height")[0]["listed"]}
+        columns = ["--column", "image/width", "--column", "image/height"]
+        listed = {record["key"]: record for record in command(program, "ls", dataset, *columns)[0]["listed"]}
         damages = command(program, "verify", dataset, "--decode")[0]["damages"]
         bad = {damage["key"]: damage["found"] for damage in damages}
         if shardtool:
@@ -273,7 +277,8 @@ def problems(rows):
 def section(out):
     """The generated part of the document, about all files in `out`."""
     lines = ["<!-- collections: begin -->"]
-    lines += ["| collection | files | no image | " + " | ".join(formats.OUTCOMES) + " |", "|---|---|---|" + "---|" * len(formats.OUTCOMES)]
+    columns = formats.OUTCOMES
+    lines += ["| collection | files | no image | " + " | ".join(columns) + " |", "|---|---|---|" + "---|" * len(columns)]
     reasons, kinds, total = collections.Counter(), collections.defaultdict(collections.Counter), collections.Counter()
     for path in sorted(out.glob("*.jsonl"), key=lambda path: path.name.lower()):
         rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -286,7 +291,6 @@ def section(out):
                 if row["outcome"] not in ("equal", "both refuse"):
                     reasons[row["format"], row["outcome"], explain(row)] += 1
     lines.append(table_row("all", total))
-    columns = formats.OUTCOMES
     lines += ["", "| format | files | " + " | ".join(columns) + " |", "|---|---|" + "---|" * len(columns)]
     for kind, counts in sorted(kinds.items()):
         cells = [str(counts[o] or "") for o in columns]

@@ -1,10 +1,10 @@
 //! Conditions on features, such as `source=flickr`: which records a command shows.
 
 use crate::headings;
+use shardtool_format::index;
 use shardtool_format::manifest::{DType, Manifest};
 use shardtool_pack::Selection;
-use shardtool_read::{Shard, Split, Value};
-use std::cmp::Ordering;
+use shardtool_read::{Condition, ConditionError, Shard, Split, Value};
 use std::sync::Arc;
 
 /// The flag `--where`.
@@ -12,7 +12,8 @@ use std::sync::Arc;
 pub(crate) struct WhereArgument {
     /// Take only records for which this holds
     ///
-    /// CONDITION is FEATURE, one of = != < <= > >=, and a value, such as source=flickr. May be repeated: all must hold.
+    /// CONDITION is FEATURE, one of = != < <= > >= ~, and a value, such as source=flickr; ~ finds text that contains it. Without
+    /// a value, = finds records that lack the number. May be repeated: all must hold.
     #[arg(long = "where", value_name = "CONDITION", help_heading = headings::RECORDS)]
     conditions: Vec<String>,
 }
@@ -20,8 +21,16 @@ pub(crate) struct WhereArgument {
 impl WhereArgument {
     /// Parses the conditions on records of a dataset.
     pub(crate) fn conditions(&self, manifest: &Manifest) -> anyhow::Result<Conditions> {
-        let parsed = self.conditions.iter().map(|text| Condition::parse(text, manifest));
-        Ok(Conditions(parsed.collect::<anyhow::Result<_>>()?))
+        let parse = |text: &String| {
+            Condition::parse(text, |name| dtype(name, manifest)).map_err(|error| match error {
+                ConditionError::Unknown { .. } => {
+                    let known: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
+                    anyhow::anyhow!("--where `{text}`: {error}; the dataset has {}", known.join(", "))
+                }
+                error => anyhow::anyhow!("--where `{text}`: {error}"),
+            })
+        };
+        Ok(Conditions(self.conditions.iter().map(parse).collect::<anyhow::Result<_>>()?))
     }
 
     /// Returns the records of splits to take; `None` for all.
@@ -54,6 +63,15 @@ fn some_hold(conditions: &Conditions, splits: &[Split]) -> anyhow::Result<bool> 
     Ok(false)
 }
 
+/// Returns the type of a column that conditions may name: the key, the bytes of the image, or a feature. `None` for others.
+fn dtype(name: &str, manifest: &Manifest) -> Option<DType> {
+    match name {
+        index::KEY => Some(DType::Bytes),
+        index::IMAGE_LENGTH => Some(DType::Int64),
+        name => manifest.dtype(name),
+    }
+}
+
 /// Conditions that must all hold.
 pub(crate) struct Conditions(Vec<Condition>);
 
@@ -66,93 +84,18 @@ impl Conditions {
     /// Returns whether a record meets all conditions.
     pub(crate) fn hold(&self, shard: &Arc<Shard>, row: u64) -> shardtool_read::Result<bool> {
         for condition in &self.0 {
-            if !condition.holds(shard, row)? {
+            let value = match condition.name() {
+                index::KEY => Some(Value::Bytes(shard.key(row)?)),
+                index::IMAGE_LENGTH => {
+                    let length = shard.column::<u32>(index::IMAGE_LENGTH)?.and_then(|lengths| lengths.get(row));
+                    length.map(|length| Value::Int64(length.into()))
+                }
+                name => shard.value(row, name)?.and_then(|value| value.of_type(condition.dtype())),
+            };
+            if !condition.holds(value.as_ref()) {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-}
-
-/// A condition on one feature.
-struct Condition {
-    feature: String,
-    dtype: DType,
-    operator: Operator,
-    operand: Operand,
-}
-
-#[derive(Clone, Copy)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-enum Operand {
-    Int64(i64),
-    Float(f32),
-    Float64(f64),
-    Uint64(u64),
-    Bytes(Vec<u8>),
-}
-
-/// Signs of operators; those of two characters first, so that `<=` is not read as `<`.
-const OPERATORS: [(&str, Operator); 6] = [
-    ("!=", Operator::NotEqual),
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("=", Operator::Equal),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-];
-
-impl Condition {
-    /// Parses `FEATURE=VALUE`, or another operator: the first that occurs. The feature's type is that of the manifest.
-    fn parse(text: &str, manifest: &Manifest) -> anyhow::Result<Self> {
-        let first = (0..text.len()).filter(|at| text.is_char_boundary(*at)).find_map(|at| {
-            let operator = OPERATORS.iter().find(|(sign, _)| text[at..].starts_with(sign));
-            operator.map(|(sign, operator)| (&text[..at], *operator, &text[at + sign.len()..]))
-        });
-        let Some((feature, operator, value)) = first else {
-            anyhow::bail!("--where `{text}`: expected FEATURE, one of = != < <= > >=, and a value");
-        };
-        let Some(listed) = manifest.features.iter().find(|f| f.name == feature) else {
-            let known: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
-            anyhow::bail!("--where `{text}`: no feature `{feature}`; the dataset has {}", known.join(", "));
-        };
-        let wrong = || anyhow::anyhow!("--where `{text}`: `{feature}` is {}, found `{value}`", listed.dtype.name());
-        let operand = match listed.dtype {
-            DType::Int64 => Operand::Int64(value.parse().map_err(|_| wrong())?),
-            DType::Float => Operand::Float(value.parse().map_err(|_| wrong())?),
-            DType::Float64 => Operand::Float64(value.parse().map_err(|_| wrong())?),
-            DType::Uint64 => Operand::Uint64(value.parse().map_err(|_| wrong())?),
-            DType::Bytes => Operand::Bytes(value.as_bytes().to_vec()),
-        };
-        Ok(Condition { feature: feature.to_owned(), dtype: listed.dtype, operator, operand })
-    }
-
-    /// Returns whether a record meets the condition. A record without the value meets only `!=`.
-    fn holds(&self, shard: &Arc<Shard>, row: u64) -> shardtool_read::Result<bool> {
-        let value = shard.value(row, &self.feature)?.and_then(|value| value.of_type(self.dtype));
-        let order = match (value, &self.operand) {
-            (Some(Value::Int64(value)), Operand::Int64(operand)) => value.partial_cmp(operand),
-            (Some(Value::Float(value)), Operand::Float(operand)) => value.partial_cmp(operand),
-            (Some(Value::Float64(value)), Operand::Float64(operand)) => value.partial_cmp(operand),
-            (Some(Value::Uint64(value)), Operand::Uint64(operand)) => value.partial_cmp(operand),
-            (Some(Value::Bytes(value)), Operand::Bytes(operand)) => value.as_ref().partial_cmp(operand.as_slice()),
-            _ => None,
-        };
-        Ok(match self.operator {
-            Operator::Equal => order == Some(Ordering::Equal),
-            Operator::NotEqual => order != Some(Ordering::Equal),
-            Operator::Less => order == Some(Ordering::Less),
-            Operator::LessOrEqual => order.is_some_and(Ordering::is_le),
-            Operator::Greater => order == Some(Ordering::Greater),
-            Operator::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
-        })
     }
 }

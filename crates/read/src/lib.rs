@@ -7,6 +7,7 @@
 //! | [`Shard`] | one shard and its index: records and columns |
 //! | [`Record`] | one record's bytes |
 //! | [`Value`] | the value of one feature, from the index where it has it |
+//! | [`Condition`] | which values a command takes: `--where`, and the filters of `view` |
 //! | [`Frames`] | the frames of a file in order, without an index |
 //! | [`verify`] | checks everything and lists each damage |
 //! | [`Error`] | what failed, on which file; which errors are damage |
@@ -16,6 +17,7 @@
 //! Feature `decode` (off by default) lets [`verify`] decode images too, and brings the decoders with it.
 
 mod bytes;
+mod condition;
 mod counts;
 mod dataset;
 mod error;
@@ -35,6 +37,7 @@ pub mod verify;
 mod whole_files;
 
 pub use bytes::{Access, FileBytes};
+pub use condition::{Condition, ConditionError, Operator};
 pub use dataset::{Dataset, Options, Split};
 pub use error::{Error, Result};
 pub use frames::Frames;

@@ -3,7 +3,8 @@
 use shardtool_format::example::Logical;
 use shardtool_format::index::{self, Element, Fixed, Variable};
 use shardtool_format::manifest::DType;
-use shardtool_read::{Result, Shard, Split};
+use shardtool_read::{Result, Shard, Split, Value};
+use std::borrow::Cow;
 
 /// A column of a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +119,18 @@ impl<'s> Values<'s> {
             Values::U64(column) => column.get(row).and_then(u64::from_bytes).map(Cell::Uint64),
             Values::Bytes(column) => column.get(row).map(Cell::Bytes),
             Values::Absent => None,
+        }
+    }
+}
+
+impl<'s> From<Cell<'s>> for Value<'s> {
+    fn from(cell: Cell<'s>) -> Self {
+        match cell {
+            Cell::Int(number) => Value::Int64(number),
+            Cell::Float(number) => Value::Float(number),
+            Cell::Float64(number) => Value::Float64(number),
+            Cell::Uint64(number) => Value::Uint64(number),
+            Cell::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
         }
     }
 }

@@ -33,13 +33,17 @@ fn keys(listed: &Value) -> Vec<&str> {
 }
 
 /// The records that each list of conditions selects.
-const SELECTED: [(&[&str], &[&str]); 6] = [
+const SELECTED: [(&[&str], &[&str]); 10] = [
     (&[], &["a", "b", "c", "d"]),
     (&["caption=a red car"], &["a", "d"]),
     (&["caption!=a red car"], &["b", "c"]),
     (&["source=web", "score>=3"], &["c"]),
     (&["score<3"], &["a", "b"]),
     (&["score=7"], &[]),
+    (&["caption~red"], &["a", "d"]),
+    (&["caption~a b", "score!="], &["c"]),
+    (&["score="], &["d"]),
+    (&["key~c"], &["c"]),
 ];
 
 fn ls<'a>(conditions: &[&'a str]) -> Vec<&'a str> {
@@ -95,6 +99,7 @@ fn conditions_and_columns_give_the_values_of_the_list() {
         ("colour=red", "no feature `colour`; the dataset has caption"),
         ("score=red", "`score` is int64, found `red`"),
         ("score", "expected FEATURE"),
+        ("score~3", "~ is for text, and `score` is int64"),
     ] {
         let output = shardtool(folder.path(), &["ls", "data", "--where", condition]);
         assert_eq!(output.status.code(), Some(2), "{condition}");

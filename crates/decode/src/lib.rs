@@ -35,7 +35,7 @@
 //! | `array`, `array_box` | arrays of any number of dimensions, in chunks; a box of one |
 //! | `zstd_frame` | one zstd frame with its content size |
 //! | `transform` | transforms, and the geometry they give an image |
-//! | `encoded` | an encoded image with its parsed header |
+//! | `encoded`, `stored_samples` | an encoded image with its parsed header; what its samples are |
 //! | `decoder`, `decode_options`, `region` | decoding of a whole image, or of the region that a geometry needs |
 //! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
 //! | `codecs` | decoders of the other formats |
@@ -101,6 +101,7 @@ mod region;
 mod resize;
 pub mod scratch_pool;
 mod sniff;
+mod stored_samples;
 pub mod system_memory;
 mod transform;
 mod truncated;
@@ -137,6 +138,7 @@ pub use region::{DecodePath, DecodedRegion, RegionOptions};
 pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
 pub use sniff::sniff;
+pub use stored_samples::StoredSamples;
 pub use transform::PixelFn;
 pub use transform::apply::TransformScratch;
 pub use transform::draw::distributions::beta;

@@ -115,6 +115,31 @@ pub enum SampleError {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
+    /// A further image of unstated kind that may hold values, which steps would mix or shorten.
+    #[error(
+        "image `{feature}` is {found}, which often holds depths, ids or labels, and its values would be mixed or shortened: give its \
+         kind in `more_images`: \"values\", which move by nearest neighbour and stay as they are, or \"color\""
+    )]
+    FurtherKind {
+        /// The feature.
+        feature: String,
+        /// What it is ([`shardtool_decode::StoredSamples::may_be_values`]).
+        found: &'static str,
+    },
+    /// A further image that holds values has other samples than the first one, or some whose values cannot be taken as they are.
+    #[error(
+        "image `{feature}` holds \"values\" (`more_images`) and is {}: expected {}, as PNG or TIFF",
+        found.unwrap_or("of a kind whose values are not kept"),
+        expected.map_or_else(|| "integers of 8 or 16 bits".to_owned(), |expected| format!("{expected}, as in the first record"))
+    )]
+    FurtherFormat {
+        /// The feature.
+        feature: String,
+        /// The name of the first record's format ([`shardtool_decode::PixelFormat::name`]); `None` for the first record itself.
+        expected: Option<&'static str>,
+        /// The name of its format; `None` if there is none that keeps its values.
+        found: Option<&'static str>,
+    },
     /// The record has no array of this name.
     #[error(
         "feature `{feature}` of the record is not an array: `{feature}/shape`, `/chunk`, `/dtype` or `/codec` is missing"
@@ -186,6 +211,20 @@ pub enum SampleError {
         other: String,
         /// Its shape.
         expected: Vec<u64>,
+    },
+    /// An array that follows the geometry of the image has another size.
+    #[error(
+        "array `{feature}` is {} x {} (height x width), but the image is {} x {}, whose geometry it follows (`image_axes`): scale it \
+         to the image before it is packed",
+        found[0], found[1], expected[0], expected[1]
+    )]
+    ArrayImageSize {
+        /// The feature.
+        feature: String,
+        /// Height and width of the array.
+        found: [u64; 2],
+        /// Height and width of the stored image.
+        expected: [u64; 2],
     },
     /// An array cannot be decoded.
     #[error("array `{feature}`")]
@@ -269,12 +308,15 @@ impl SampleError {
             | SampleError::Class { .. }
             | SampleError::NoMask { .. }
             | SampleError::NoFurtherImage { .. }
+            | SampleError::FurtherKind { .. }
+            | SampleError::FurtherFormat { .. }
             | SampleError::NoArray { .. }
             | SampleError::ArrayDimensions { .. }
             | SampleError::ArrayDtype { .. }
             | SampleError::ArrayShape { .. }
             | SampleError::ArraySmall { .. }
             | SampleError::ArrayShapes { .. }
+            | SampleError::ArrayImageSize { .. }
             | SampleError::NoFrames { .. }
             | SampleError::Values { .. }
             | SampleError::Type { .. } => None,

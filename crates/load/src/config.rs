@@ -7,6 +7,7 @@ use crate::buffer::{BatchAlloc, HostAlloc};
 use crate::classes::Classes;
 use crate::clip::Clip;
 use crate::decoded_cache::DecodedCache;
+use crate::further_images::FurtherImage;
 use crate::mixing::Mixing;
 use crate::objects::Objects;
 use crate::packing::SequencePacking;
@@ -143,9 +144,9 @@ pub struct Images {
     /// Delivers frames of a video in place of the record's image: every array has them as a dimension after the first. The
     /// frames of a clip go through the same steps with the same random numbers.
     pub clip: Option<Clip>,
-    /// Features with further images of each record, of the same size as its image. They go through the same steps with the
-    /// same random numbers, and are arrays of the batch of their own.
-    pub more: Vec<String>,
+    /// Further images of each record, of the same size as its image. They go through the same steps with the same random numbers,
+    /// and are arrays of the batch of their own.
+    pub more: Vec<FurtherImage>,
     /// Features with a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the image's
     /// size, one number per pixel). They get the same geometry, sampled by nearest neighbour; batches have them as
     /// [`Batch::mask`](crate::Batch::mask). With one view only.

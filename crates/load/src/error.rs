@@ -232,6 +232,20 @@ pub enum Error {
         /// The split.
         split: String,
     },
+    /// A further image of the first record of a split is not of its kind.
+    #[error("cannot load the further images of {split}")]
+    FurtherImage {
+        /// The split, and its dataset.
+        split: String,
+        /// What is wrong with the record.
+        source: Box<SampleError>,
+    },
+    /// No record at the start of the splits has a further image that holds values, of which the first one gives the format.
+    #[error("cannot load the further image `{feature}`: no record at the start of the splits has it")]
+    NoFurtherImage {
+        /// The feature.
+        feature: String,
+    },
     /// A configuration of arrays that contradicts itself or the arrays.
     #[error("cannot load array `{feature}`")]
     Array {

@@ -59,6 +59,7 @@ mod error;
 mod export;
 mod features;
 mod fetch;
+mod further_images;
 mod handover;
 mod image;
 mod loader;
@@ -94,6 +95,7 @@ pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache, SCALED_
 pub use decoded_cache::{DecodedCache, DecodedCacheStats};
 pub use error::{Error, Result};
 pub use fetch::EpochRequests;
+pub use further_images::{FurtherImage, FurtherKind};
 pub use image::{SampleDraws, StepDraws};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
 pub use meters::Stage;

@@ -29,6 +29,14 @@ pub enum Notice {
         /// Bad samples of the run, each counted once.
         count: u64,
     },
+    /// An array has an element for each pixel of its image, and does not follow the steps that move the image's pixels. Reported once
+    /// for each feature.
+    UnmovedArray {
+        /// The feature.
+        feature: String,
+        /// Width and height of the image.
+        size: (u32, u32),
+    },
     /// The file with decoded images cannot be written any more, as when the disk is full.
     DecodedCacheFailed {
         /// Its folder.
@@ -59,6 +67,12 @@ impl fmt::Display for Notice {
             Notice::BadSamples { epoch, count } => {
                 write!(f, "{count} bad samples in this run by the end of epoch {epoch}")
             }
+            Notice::UnmovedArray { feature, size: (width, height) } => write!(
+                f,
+                "array `{feature}` has the size of its image, {height} x {width} (height x width), but does not follow the steps that \
+                 crop, flip or resize the image: say which dimensions are its height and width (`image_axes`), unless it has \
+                 nothing to do with the pixels"
+            ),
             Notice::DecodedCacheFailed { path, problem } => write!(
                 f,
                 "decoded images cannot be written to a file in {} ({problem}): the run continues, and decodes images that it \

@@ -8,6 +8,7 @@ use crate::columns::Column;
 use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
 use crate::error::{Error, Result};
 use crate::features;
+use crate::further_images;
 use crate::mixing::{BatchMix, Mixing};
 use crate::objects::ObjectColumns;
 use crate::packing;
@@ -27,6 +28,10 @@ pub(crate) struct Picture<'c> {
     /// The feature of a further image or of clips; `None` for the record's image.
     pub(crate) feature: Option<&'c str>,
     pub(crate) view: &'c View,
+    /// The format of its pixels; before they are normalised, if they are.
+    pub(crate) format: PixelFormat,
+    /// Computes the batch's numbers from its pixels; `None` if it has the pixels.
+    pub(crate) normalizer: Option<&'c Normalizer>,
 }
 
 pub(crate) struct ResolvedConfig {
@@ -137,10 +142,12 @@ impl ResolvedConfig {
         }
         let sampled = SampledRecords::new(&splits, &config.content);
         features::check_counts(&columns, &splits, &sampled)?;
-        if let Content::Images(Images { clip, masks, more, .. }) = &config.content {
+        let mut content = config.content.clone();
+        if let Content::Images(images) = &mut content {
+            further_images::resolve(images, &views, &splits, &sampled)?;
+            let Images { clip, masks, .. } = images;
             clip.iter().try_for_each(|clip| features::check_bytes(&clip.feature, "frames", &splits))?;
             masks.iter().try_for_each(|feature| features::check_bytes(feature, "label maps", &splits))?;
-            more.iter().try_for_each(|feature| features::check_bytes(feature, "images", &splits))?;
         }
         let arrays = ResolvedArrays::new(config, &splits, &sampled)?;
         let read_ahead = match splits.mean_record() {
@@ -165,7 +172,6 @@ impl ResolvedConfig {
             fingerprint: fingerprint(&splits, &columns),
             ranks: ranks.to_vec(),
             batch: largest_batch(&plan, config),
-            content: config.content.clone(),
             normalizer: match &config.content {
                 Content::Images(images) => images.output.map(Normalizer::new),
                 Content::Records | Content::Columns => None,
@@ -177,7 +183,8 @@ impl ResolvedConfig {
                     features::expected_bytes(&columns, &splits, &sampled, keeps_records)
                 }
             },
-            scratch: typical_scratch(&splits, &config.content, &views, &columns, &sampled) + arrays.scratch,
+            scratch: typical_scratch(&splits, &content, &views, &columns, &sampled) + arrays.scratch,
+            content,
             views,
             columns,
             objects,
@@ -241,16 +248,19 @@ impl ResolvedConfig {
     pub(crate) fn pictures(&self, bucket: usize) -> impl Iterator<Item = Picture<'_>> {
         self.images().into_iter().flat_map(move |images| {
             let first = images.clip.as_ref().map(|clip| clip.feature.as_str());
-            let features = std::iter::once(first).chain(images.more.iter().map(|feature| Some(feature.as_str())));
-            features.flat_map(move |feature| self.views.of(bucket).iter().map(move |view| Picture { feature, view }))
+            let more = images.more.iter().map(|further| (Some(further.feature.as_str()), further.values));
+            std::iter::once((first, None)).chain(more).flat_map(move |(feature, values)| {
+                let normalizer = self.normalizer.as_ref().filter(|_| values.is_none());
+                let format = values.unwrap_or(images.pixel_format);
+                self.views.of(bucket).iter().map(move |view| Picture { feature, view, format, normalizer })
+            })
         })
     }
 
     /// Bytes of one row of an array of images.
     pub(crate) fn picture_bytes(&self, picture: Picture<'_>) -> usize {
-        let format = self.pixel_format();
-        let value =
-            self.normalizer.as_ref().map_or(format.depth.bytes(), |normalizer| normalizer.output().dtype().bytes());
+        let format = picture.format;
+        let value = picture.normalizer.map_or(format.depth.bytes(), |normalizer| normalizer.output().dtype().bytes());
         let (width, height) = picture.view.pipeline.output_size();
         height as usize * width as usize * format.channels.count() * value * self.row_frames()
     }

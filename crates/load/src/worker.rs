@@ -15,6 +15,7 @@ use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::{ReadTimer, WorkerMeters};
+use crate::notices::Notice;
 use crate::packing;
 use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -196,7 +197,7 @@ impl<'e> Worker<'e> {
         batch.with_out(row, |out| {
             let target = &mut RowTarget { pixels, out };
             let Some(q) = batch.planned(row).position() else {
-                mask(engine, target);
+                mask(engine, batch.bucket(), target);
                 return Ok(());
             };
             self.read_ahead.advance(batch, row);
@@ -230,7 +231,7 @@ impl<'e> Worker<'e> {
         match engine.config.on_bad {
             OnBad::Error => Err(Error::BadSample(bad)),
             OnBad::Mask => {
-                mask(engine, target);
+                mask(engine, batch.bucket(), target);
                 Ok(())
             }
             OnBad::Substitute => {
@@ -384,8 +385,20 @@ impl<'e> Worker<'e> {
             Some(images) => Some((images, PlannedImage::of(record, images, |_| views, draws, of_objects)?)),
             None => None,
         };
+        let mut positions = 0;
+        if let (Some(arrays), Some((_, planned))) = (&arrays, &image) {
+            arrays.check_size(&config.arrays, planned.size())?;
+            if config.arrays.follow_image() {
+                positions = planned.position_scratch();
+            }
+            if planned.moves_pixels() {
+                for feature in arrays.unmoved(&config.arrays, planned.size()) {
+                    engine.notices.add(Notice::UnmovedArray { feature: feature.to_owned(), size: planned.size() });
+                }
+            }
+        }
         let scratch = ScratchBytes {
-            images: image.as_ref().map_or(0, |(_, planned)| planned.scratch),
+            images: positions + image.as_ref().map_or(0, |(_, planned)| planned.scratch),
             arrays: arrays.as_ref().map_or(0, |arrays| arrays.scratch),
         };
         let size = image.as_ref().map(|(_, planned)| planned.size());
@@ -463,7 +476,12 @@ fn write(
     let config = &engine.config;
     if let Some(arrays) = arrays {
         let start = Instant::now();
-        let read = arrays.write(record, &config.arrays, &mut scratch.chunk, &mut target.pixels.arrays)?;
+        if let Some((_, planned)) = image.as_ref().filter(|_| config.arrays.follow_image()) {
+            let mut positions = std::mem::take(&mut scratch.arrays.positions);
+            planned.find_positions(scratch, &mut positions)?;
+            scratch.arrays.positions = positions;
+        }
+        let read = arrays.write(record, &config.arrays, &mut scratch.arrays, &mut target.pixels.arrays)?;
         meters.bytes.fetch_add(read, Ordering::Relaxed);
         meters.decode.add(start.elapsed(), u64::from(image.is_none()));
     }
@@ -483,5 +501,6 @@ fn decoding<'c>(
     record: Option<&'c Record>,
 ) -> Decoding<'c> {
     let cache = engine.decoded.as_ref().map(|images| SampleCache { images, id, record });
-    Decoding { images, normalizer: engine.config.normalizer.as_ref(), cache, meters }
+    let (custom, format) = (images.custom.as_ref(), images.pixel_format);
+    Decoding { images, normalizer: engine.config.normalizer.as_ref(), custom, format, cache, meters }
 }

@@ -80,16 +80,14 @@ fn on_host<'py>(
     let rows = batch.len();
     let batch = Arc::new(Local::new(batch));
     for array in batch.pictures() {
-        let Pictures { feature, view, buffer, .. } = array;
+        let Pictures { feature, view, buffer, pixel_format, output, .. } = array;
         let (first, shape, owner) = (buffer.as_ptr().as_ptr(), array.dimensions(), batch.clone());
         // SAFETY: the buffer holds the pixels, of this type and shape (`Batch::pictures`), aligned to 64 bytes, until the batch
         // is dropped. The batch was moved here, and Rust code no longer uses its pixels.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
         let memory = unsafe {
-            match batch.output().map(Output::dtype) {
-                None if batch.pixel_format().depth == Depth::Sixteen => {
-                    Memory::writable(first.cast::<u16>(), shape, owner)
-                }
+            match output.map(Output::dtype) {
+                None if pixel_format.depth == Depth::Sixteen => Memory::writable(first.cast::<u16>(), shape, owner),
                 None => Memory::writable(first, shape, owner),
                 Some(Dtype::F32) => Memory::writable(first.cast::<f32>(), shape, owner),
                 Some(Dtype::F16) => Memory::writable(first.cast::<Half>(), shape, owner),

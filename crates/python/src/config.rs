@@ -11,7 +11,8 @@ use shardtool_cuda::Device;
 use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat, Truncated};
 use shardtool_load::{
     ArrayCrop, ArrayGroup, BatchTransform, BoxFormat, BoxUnit, Clip, ClipSampling, ColumnSpec, Config, Content,
-    DecodedCache, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache, SCALED_DECODE_GAP, View,
+    DecodedCache, FurtherImage, FurtherKind, Images, Layout, Loader, Mixing, Objects, OnBad, PageCache,
+    SCALED_DECODE_GAP, View,
 };
 use shardtool_order::{Balanced, Launch, List, Mixture, Order, Policy, Remainder, Replica, Source, Weighted};
 use shardtool_read::Split;
@@ -52,8 +53,8 @@ pub(crate) struct Options {
     bits: u8,
     apply_orientation: bool,
     scaled_decode: bool,
-    /// Features with further images.
-    more_images: Vec<String>,
+    /// Features with further images, and what each holds.
+    more_images: Vec<(String, Option<String>)>,
     masks: Vec<String>,
     /// Type of the labels of `masks`.
     mask_dtype: String,
@@ -138,6 +139,7 @@ struct ArrayOptions {
     flip: Vec<f64>,
     rotate: Vec<(usize, usize)>,
     pad: Option<Vec<f64>>,
+    image_axes: Option<(usize, usize)>,
 }
 
 impl From<ArrayOptions> for ArrayGroup {
@@ -145,6 +147,7 @@ impl From<ArrayOptions> for ArrayGroup {
         let mut group = ArrayGroup::new(options.features);
         group.crop = options.crop.map(|size| ArrayCrop { size, random: options.random });
         (group.flip, group.rotate, group.pad) = (options.flip, options.rotate, options.pad);
+        group.image_axes = options.image_axes;
         group
     }
 }
@@ -297,7 +300,13 @@ impl Options {
                 };
                 let mut images = Images::with_views(views.iter().map(view).collect::<PyResult<_>>()?);
                 images.custom = self.function.map(|function| function::custom(function, raised.clone()));
-                (images.apply_orientation, images.more) = (self.apply_orientation, self.more_images);
+                images.apply_orientation = self.apply_orientation;
+                let further = |(feature, kind): (String, Option<String>)| {
+                    let kind = kind.map(|kind| one_of(py, "more_images", &kind, &FURTHER_KINDS)).transpose()?;
+                    let unstated = FurtherImage::new(&feature);
+                    PyResult::Ok(kind.map_or(unstated, |kind| FurtherImage::of_kind(feature, kind)))
+                };
+                images.more = self.more_images.into_iter().map(further).collect::<PyResult<_>>()?;
                 (images.masks, images.mask_fill) = (self.masks, self.mask_fill);
                 images.mixing =
                     self.mixing.map(|(transforms, classes)| mixing(py, &transforms, classes)).transpose()?;
@@ -372,6 +381,7 @@ const REMAINDERS: [(&str, Remainder); 3] =
 const BOX_FORMATS: [(&str, BoxFormat); 3] =
     [("xyxy", BoxFormat::Xyxy), ("xywh", BoxFormat::Xywh), ("cxcywh", BoxFormat::Cxcywh)];
 const BOX_UNITS: [(&str, BoxUnit); 2] = [("fraction", BoxUnit::Fraction), ("pixel", BoxUnit::Pixel)];
+const FURTHER_KINDS: [(&str, FurtherKind); 2] = [("color", FurtherKind::Color), ("values", FurtherKind::Values)];
 const MODES: [(&str, Channels); 2] = [("RGB", Channels::Rgb), ("L", Channels::Gray)];
 const LABEL_DTYPES: [(&str, LabelDtype); 2] = [("uint8", LabelDtype::U8), ("uint16", LabelDtype::U16)];
 const SAMPLINGS: [(&str, ClipSampling); 4] = [

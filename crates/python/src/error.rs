@@ -152,6 +152,8 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::NoBoxes { .. }
         | E::FlipIndex { .. }
         | E::FirstArrays { .. }
+        | E::FurtherImage { .. }
+        | E::NoFurtherImage { .. }
         | E::Mixing { .. }
         | E::PixelFormat { .. }
         | E::OutputFormat { .. }

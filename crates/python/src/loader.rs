@@ -78,7 +78,7 @@ impl Inner {
 }
 
 fn is_about_samples(notice: &Notice) -> bool {
-    matches!(notice, Notice::BadSample(_) | Notice::BadSamples { .. })
+    matches!(notice, Notice::BadSample(_) | Notice::BadSamples { .. } | Notice::UnmovedArray { .. })
 }
 
 fn replicas(resolved: &Resolved, config: &Config, ranks: &[u32]) -> Result<Vec<ReplicaLoader>, Error> {

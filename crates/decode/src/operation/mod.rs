@@ -171,6 +171,18 @@ pub enum Interpolation {
 }
 
 impl Operation {
+    /// Returns the operation for values that must not be mixed, with 0 outside the image; `None` if it moves none.
+    pub(crate) fn by_nearest(&self) -> Option<Operation> {
+        let (interpolation, fill) = (Interpolation::Nearest, [0; 3]);
+        Some(match *self {
+            Operation::HorizontalFlip => Operation::HorizontalFlip,
+            Operation::VerticalFlip => Operation::VerticalFlip,
+            Operation::Affine { matrix, .. } => Operation::Affine { matrix, interpolation, fill },
+            Operation::Perspective { coefficients, .. } => Operation::Perspective { coefficients, interpolation, fill },
+            _ => return None,
+        })
+    }
+
     /// Returns the name in the JSON form.
     fn name(&self) -> &'static str {
         match self {

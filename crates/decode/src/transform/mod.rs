@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `step` | the steps |
 //! | `pipeline`, `validate` | a list of steps, and its checks |
-//! | `pixel_formats` | which steps are defined for grey and for 16 bits |
+//! | `pixel_formats` | which steps are defined for grey and for 16 bits, and which compute values |
 //! | `planner`, `draw` | draws the steps for one image |
 //! | `random` | where random numbers come from |
 //! | `plan`, `apply` | what is done to one image, and doing it |

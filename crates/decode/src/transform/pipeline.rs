@@ -101,6 +101,12 @@ impl Pipeline {
         self.steps.iter().any(mirrors)
     }
 
+    /// Returns whether a step computes values from pixels, as resizing by a filter and changes of colour do: the result may then have
+    /// values that the image does not have.
+    pub fn computes_values(&self) -> bool {
+        self.steps.iter().any(Transform::computes_values)
+    }
+
     /// Returns the name of a step that is not defined for pixels of a format; `None` if all are.
     ///
     /// Grey has no channels to permute, and no noise of RGB. Of 16-bit pixels only geometry is defined, and of maps only those by

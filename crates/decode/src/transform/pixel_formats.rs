@@ -1,8 +1,9 @@
-//! Which steps are defined for pixels of which format.
+//! Which steps are defined for pixels of which format, and which compute values that the image does not hold.
 
 use super::step::{EraseValue, Transform};
 use crate::operation::Interpolation;
 use crate::pixel_format::{Channels, Depth, PixelFormat};
+use crate::resize::Filter;
 
 impl Transform {
     /// Returns the name of this step, or of one inside it, if it is not defined for a format.
@@ -50,6 +51,32 @@ impl Transform {
             Transform::TrivialAugmentWide { .. } => if_deep("trivial_augment_wide"),
             Transform::AutoAugment { .. } => if_deep("auto_augment"),
             Transform::AugMix { .. } => if_deep("aug_mix"),
+        }
+    }
+    /// Returns whether this step, or one inside it, computes values from pixels, so that a result may have values that no pixel of
+    /// the image has. Those that only move pixels, or overwrite them with one colour, do not.
+    pub(super) fn computes_values(&self) -> bool {
+        match self {
+            Transform::RandomResizedCrop { interpolation, .. }
+            | Transform::Resize { interpolation, .. }
+            | Transform::ResizeTo { interpolation, .. }
+            | Transform::ScaleJitter { interpolation, .. }
+            | Transform::RandomShortestSize { interpolation, .. } => *interpolation != Filter::Nearest,
+            Transform::RandomRotation { interpolation, .. }
+            | Transform::RandomAffine { interpolation, .. }
+            | Transform::RandomPerspective { interpolation, .. } => *interpolation != Interpolation::Nearest,
+            Transform::CenterCrop { .. }
+            | Transform::CornerCrop { .. }
+            | Transform::RandomCrop { .. }
+            | Transform::Pad { .. }
+            | Transform::HorizontalFlip { .. }
+            | Transform::VerticalFlip { .. }
+            | Transform::RandomZoomOut { .. }
+            | Transform::RandomIouCrop { .. }
+            | Transform::FixedSizeCrop { .. }
+            | Transform::RandomErasing { value: EraseValue::Color(_), .. } => false,
+            Transform::RandomApply { transforms, .. } => transforms.iter().any(Transform::computes_values),
+            _ => true,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is done to one image: a geometry, then stages on its pixels; and the same for its label maps, boxes and points.
 
 use super::geometry::Geometry;
+use super::orientation::Orientation;
 use super::rect::Rect;
 use super::step::PaddingMode;
 use crate::operation::Operation;
@@ -36,6 +37,25 @@ pub(crate) enum Stage {
 impl Plan {
     pub(crate) fn new(geometry: Geometry, stages: Vec<Stage>, size: (u32, u32), kept: Vec<bool>) -> Self {
         Plan { geometry, stages, size, kept }
+    }
+
+    /// Returns this plan for an image whose values must not be mixed, such as depths or ids: resizes and warps take the nearest pixel,
+    /// operations on colours are left out, and pixels outside the image are 0. Its values move as those of a label map do
+    /// ([`apply_to_labels`](Self::apply_to_labels)).
+    pub fn by_nearest(&self) -> Plan {
+        let mut geometry = self.geometry;
+        (geometry.filter, geometry.canvas.fill) = (Filter::Nearest, [0; 3]);
+        let stages = self.stages.iter().filter_map(Stage::by_nearest).collect();
+        Plan { geometry, stages, size: self.size, kept: self.kept.clone() }
+    }
+
+    /// Returns whether a pixel of the result may lie elsewhere than in the stored image.
+    pub fn moves_pixels(&self) -> bool {
+        let Geometry { stored, canvas, orientation, size, .. } = self.geometry;
+        let whole = Rect { left: 0, top: 0, width: stored.0, height: stored.1 };
+        let moved = |stage: &Stage| !matches!(stage, Stage::Operation(operation) if operation.by_nearest().is_none());
+        let kept = orientation == Orientation::default() && canvas.size == stored && size == stored;
+        !(kept && self.geometry.area == whole.area()) || self.stages.iter().any(moved)
     }
 
     /// Returns what is decoded: which stored pixels are needed, and how they are resized.
@@ -102,6 +122,16 @@ impl Stage {
             Stage::Resize { width, height, .. } => (width, height),
             Stage::Operation(_) => (width, height),
         }
+    }
+
+    /// Returns the stage for values that must not be mixed; `None` if it moves none.
+    fn by_nearest(&self) -> Option<Stage> {
+        Some(match *self {
+            Stage::Crop(rect) => Stage::Crop(rect),
+            Stage::Pad { padding, mode, .. } => Stage::Pad { padding, fill: [0; 3], mode },
+            Stage::Resize { width, height, .. } => Stage::Resize { width, height, filter: Filter::Nearest },
+            Stage::Operation(ref operation) => Stage::Operation(operation.by_nearest()?),
+        })
     }
 
     /// Returns where a point of an image of this size lies in the result.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use shardtool_decode::{
-    DecodedRegion, Error, Filter, Format, LabelDtype, LabelMap, Limits, Orientation, Pipeline, PixelsRef, Random,
-    ResizeScratch, Transform, apply_geometry,
+    DecodedRegion, EncodedImage, Error, Filter, Format, LabelDtype, LabelMap, Limits, Orientation, Pipeline,
+    PixelFormat, PixelsRef, Random, ResizeScratch, StoredSamples, Transform, TransformScratch, apply_geometry,
 };
 
 /// A PNG of one value per pixel.
@@ -207,7 +207,75 @@ fn rejects_map_of_another_size_than_its_image() {
     assert!(matches!(labels.apply_geometry(&geometry, 0, &mut [0; 15]), Err(Error::LabelBytes { found: 15, .. })));
 }
 
+#[test]
+fn headers_say_what_samples_are() {
+    use png::{BitDepth, ColorType};
+    let found = |bytes: &[u8]| EncodedImage::parse(bytes).unwrap().stored_samples();
+    for (color, depth, bytes, expected) in [
+        (ColorType::Grayscale, BitDepth::One, 1, Some((PixelFormat::GRAY8, None))),
+        (ColorType::Grayscale, BitDepth::Eight, 4, Some((PixelFormat::GRAY8, None))),
+        (ColorType::Grayscale, BitDepth::Sixteen, 8, Some((PixelFormat::GRAY16, Some("grey of 16 bits")))),
+        (ColorType::GrayscaleAlpha, BitDepth::Sixteen, 16, Some((PixelFormat::GRAY16, Some("grey of 16 bits")))),
+        (ColorType::Indexed, BitDepth::Two, 1, Some((PixelFormat::RGB8, Some("an image with a palette")))),
+        (ColorType::Rgb, BitDepth::Eight, 12, Some((PixelFormat::RGB8, None))),
+        (ColorType::Rgba, BitDepth::Sixteen, 32, Some((PixelFormat::RGB16, None))),
+    ] {
+        let samples = found(&png(4, 1, color, depth, &vec![0; bytes]));
+        let samples = samples.map(|samples: StoredSamples| (samples.format, samples.may_be_values()));
+        assert_eq!(samples, expected, "{color:?} of {depth:?}");
+    }
+    let deep = found(&tiff(3, 2, &[0; 6], true)).unwrap();
+    assert_eq!((deep.format, deep.palette), (PixelFormat::GRAY16, false));
+    assert_eq!(found(b"GIF89a\x01\x00\x01\x00"), None);
+    assert_eq!(found(b"\x89PNG\r\n\x1a\n"), None);
+}
+
+#[test]
+fn plans_that_keep_pixels_in_place_move_none() {
+    let moves = |steps: &str| {
+        let pipeline: Pipeline = serde_json::from_str(steps).unwrap();
+        pipeline.plan((6, 4), Orientation::default(), &mut Draws(1), &[]).unwrap().moves_pixels()
+    };
+    assert!(!moves(
+        r#"[{"resize_to": {"size": [4, 6]}}, {"random_invert": {"p": 1.0}}, {"gaussian_blur": {"kernel_size": [3, 3]}}]"#
+    ));
+    assert!(moves(r#"[{"resize_to": {"size": [4, 6]}}, {"horizontal_flip": {"p": 1.0}}]"#));
+    assert!(moves(r#"[{"resize_to": {"size": [4, 5]}}]"#));
+    assert!(moves(r#"[{"center_crop": {"size": [4, 5]}}]"#));
+    assert!(moves(r#"[{"pad": {"padding": [1, 0, 0, 0]}}, {"center_crop": {"size": [4, 6]}}]"#));
+    assert!(moves(
+        r#"[{"random_invert": {"p": 1.0}}, {"vertical_flip": {"p": 1.0}}, {"center_crop": {"size": [4, 6]}}]"#
+    ));
+}
+
 proptest! {
+    /// Steps by nearest neighbour move the values of an image as those of a label map, whatever colours they would change.
+    #[test]
+    fn plan_by_nearest_moves_values_as_label_maps(w in 20u32..60, h in 20u32..60, exif in 1u8..=8, seed: u64) {
+        let steps = r#"[
+            {"random_zoom_out": {"fill": [9, 9, 9], "side_range": [1.0, 1.5], "p": 0.5}},
+            {"random_resized_crop": {"size": [31, 27], "scale": [0.3, 1.0]}}, {"horizontal_flip": {}}, {"vertical_flip": {}},
+            {"color_jitter": {"brightness": [0.5, 1.5]}},
+            {"random_affine": {"degrees": [-20.0, 20.0], "shear": [-5.0, 5.0, 0.0, 0.0], "interpolation": "bilinear", "fill": [9, 9, 9]}},
+            {"random_perspective": {"distortion_scale": 0.3, "p": 0.5, "interpolation": "bilinear"}},
+            {"pad": {"padding": [3, 2, 1, 0], "fill": [9, 9, 9]}}, {"resize_to": {"size": [23, 40]}},
+            {"random_erasing": {"p": 1.0}}, {"random_invert": {"p": 1.0}}
+        ]"#;
+        let pipeline: Pipeline = serde_json::from_str(steps).unwrap();
+        let plan = pipeline.plan((w, h), Orientation::from_exif(exif), &mut Draws(seed), &[]).unwrap();
+        let values: Vec<u8> = (1..=(w * h) as u16).flat_map(u16::to_le_bytes).collect();
+        let mut scratch = TransformScratch::default();
+        let mut labels = LabelMap::default();
+        labels.set((w, h), LabelDtype::U16, &values).unwrap();
+        let mut expected = vec![0; 2 * 23 * 40];
+        plan.apply_to_labels(&mut labels, 0, &mut expected, &mut scratch).unwrap();
+        let pixels = PixelsRef::with_format(w, h, PixelFormat::GRAY16, &values).unwrap();
+        let mut found = vec![9; 2 * 23 * 40];
+        plan.by_nearest().apply(&DecodedRegion::whole_image(pixels), &mut found, &mut scratch).unwrap();
+        prop_assert_eq!(&found, &expected);
+        prop_assert!(plan.moves_pixels());
+    }
+
     /// For every crop, flip and orientation, each value is the one of the nearest pixel of the image.
     #[test]
     fn map_and_image_have_equal_geometry(w in 1u32..60, h in 1u32..60, side in 1u32..40, exif in 1u8..=8, seed: u64) {

@@ -19,14 +19,18 @@ pub struct ArrayGroup {
     /// first dimension towards the second one, with equal probability.
     pub rotate: Vec<(usize, usize)>,
     /// For each feature, the value around an array that is smaller than the crop; the array is then in the middle. `None`
-    /// makes such a record a bad sample.
+    /// makes such a record a bad sample. With `image_axes`, the value outside the image, where it is padded or rotated; `None` is 0.
     pub pad: Option<Vec<f64>>,
+    /// The dimensions that are the height and the width of the record's image, the second one after the first: (0, 1) for `[H, W]`
+    /// and `[H, W, C]`, (1, 2) for `[C, H, W]`. The arrays then follow the geometry of the image's steps by nearest neighbour, as
+    /// label maps do, and have no crop, flips or rotations of their own. With one view only.
+    pub image_axes: Option<(usize, usize)>,
 }
 
 impl ArrayGroup {
     /// Returns a group of whole arrays.
     pub fn new(features: Vec<String>) -> Self {
-        ArrayGroup { features, crop: None, flip: vec![], rotate: vec![], pad: None }
+        ArrayGroup { features, crop: None, flip: vec![], rotate: vec![], pad: None, image_axes: None }
     }
 }
 
@@ -109,6 +113,23 @@ pub enum ArrayProblem {
         value: f64,
         /// The type of the array.
         dtype: &'static str,
+    },
+    /// Image axes that are not two dimensions of the array, one after the other.
+    #[error(
+        "`image_axes` is {axes:?} for an array of {dimensions} dimensions: expected the height and the width, one after the other, \
+         such as (0, 1) for [H, W] and [H, W, C], or (1, 2) for [C, H, W]"
+    )]
+    ImageAxes {
+        /// As given.
+        axes: (usize, usize),
+        /// Dimensions of the array.
+        dimensions: usize,
+    },
+    /// Image axes, and something that they do not go with.
+    #[error("`image_axes`: {reason}")]
+    InImage {
+        /// What does not fit.
+        reason: &'static str,
     },
     /// Padding without a crop.
     #[error("`pad` without a crop: give the size to pad to as a crop")]

@@ -20,6 +20,13 @@ pub(crate) struct Placement {
     pub(crate) fills: bool,
 }
 
+impl Placement {
+    /// Returns that of a whole array of this shape.
+    pub(crate) fn whole(shape: &[u64]) -> Self {
+        Placement { part: ArrayBox::contiguous(vec![0; shape.len()], shape.to_vec()), fills: true }
+    }
+}
+
 /// Where one dimension of a crop goes: index i becomes index `i` of dimension `to` in the row, or its mirror image.
 #[derive(Clone, Copy)]
 struct Axis {

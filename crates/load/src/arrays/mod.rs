@@ -8,15 +8,18 @@
 //! | `pad_value` | the value around an array that is smaller than its crop |
 //! | `stored` | the array of a record |
 //! | `geometry` | crop, flips and rotations drawn for a sample |
+//! | `in_image` | arrays with an element for each pixel of the image |
 //! | `planned` | the arrays of a record: planned, then written into their rows |
 
 mod config;
 mod geometry;
+mod in_image;
 mod pad_value;
 mod planned;
 mod resolved;
 mod stored;
 
 pub use config::{ArrayCrop, ArrayGroup, ArrayProblem};
-pub(crate) use planned::PlannedArrays;
+pub(crate) use in_image::{OUTSIDE, Positions};
+pub(crate) use planned::{ArrayScratch, PlannedArrays};
 pub(crate) use resolved::ResolvedArrays;

@@ -4,6 +4,7 @@ use super::config::{ArrayGroup, ArrayProblem};
 use super::pad_value;
 use super::stored::StoredArray;
 use crate::bad_samples::SampleError;
+use crate::buckets::{BucketBy, Bucketing};
 use crate::config::{Config, Content};
 use crate::error::{Error, Result};
 use crate::features::check_bytes;
@@ -14,6 +15,7 @@ use shardtool_format::array::ArrayDtype;
 use shardtool_read::{Record, Shard, Split};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Bytes of one array of a batch, at most: 2⁴⁸, so that sums and products of several batches do not overflow.
 const MAX_BATCH_BYTES: u64 = 1 << 48;
@@ -53,6 +55,8 @@ pub(crate) struct ArrayOutput {
     pub(crate) pad: Vec<u8>,
     /// Bytes of a row.
     pub(crate) row_bytes: usize,
+    /// Whether it was reported that the array does not follow its image.
+    pub(crate) reported: AtomicBool,
 }
 
 impl ResolvedArrays {
@@ -71,8 +75,9 @@ impl ResolvedArrays {
             }
         }
         for group in &config.arrays {
+            let image = group.image_axes.map(|_| image_size(config, group)).transpose()?;
             let first = first_arrays(group, splits, stored, &limits)?;
-            resolved.groups.push(Group::new(group, &first, config.batch)?);
+            resolved.groups.push(Group::new(group, image, &first, config.batch)?);
         }
         if !resolved.groups.is_empty() {
             resolved.scratch = resolved.typical_scratch(splits, stored);
@@ -86,6 +91,11 @@ impl ResolvedArrays {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
+    }
+
+    /// Returns whether an array follows the geometry of its image.
+    pub(crate) fn follow_image(&self) -> bool {
+        self.groups.iter().any(|group| group.spec.image_axes.is_some())
     }
 
     /// Reads a record, perhaps without the chunks that are not needed.
@@ -133,9 +143,11 @@ impl ResolvedArrays {
     fn expected_bytes(&self, splits: &Splits, stored: &SampledRecords) -> Option<u64> {
         let needed = |record: &Record| {
             let example = record.example().ok()?;
-            let arrays = self.with_shapes().map(|(output, shape)| {
+            let groups = self.groups.iter().flat_map(|group| group.arrays.iter().map(move |array| (group, array)));
+            let arrays = groups.map(|(group, output)| {
                 let array = StoredArray::of(&example, &output.feature, &self.limits).ok()?;
-                Some((array.stored_bytes() as f64 * array.share(shape)) as u64)
+                let share = if group.spec.image_axes.is_some() { 1.0 } else { array.share(&group.shape) };
+                Some((array.stored_bytes() as f64 * share) as u64)
             });
             arrays.sum::<Option<u64>>()
         };
@@ -148,9 +160,11 @@ impl ResolvedArrays {
     fn typical_scratch(&self, splits: &Splits, stored: &SampledRecords) -> u64 {
         let needed = |record: &Record| {
             let Ok(example) = record.example() else { return 0 };
-            let arrays =
-                self.outputs().filter_map(|array| StoredArray::of(&example, &array.feature, &self.limits).ok());
-            arrays.map(|array| array.scratch).max().unwrap_or(0) + record.buffer_bytes()
+            let groups = self.groups.iter().flat_map(|group| group.arrays.iter().map(move |array| (group, array)));
+            let scratch = groups.filter_map(|(group, output)| {
+                Some(group.scratch(&StoredArray::of(&example, &output.feature, &self.limits).ok()?))
+            });
+            scratch.max().unwrap_or(0) + record.buffer_bytes()
         };
         let features = self.features();
         let mut most = 0;
@@ -222,12 +236,37 @@ fn problem(feature: &str, problem: ArrayProblem) -> Error {
     Error::Array { feature: feature.to_owned(), problem }
 }
 
+/// Returns height and width of the images that a group follows.
+fn image_size(config: &Config, group: &ArrayGroup) -> Result<[u64; 2]> {
+    let name = group.features.first().map_or("", String::as_str);
+    let refused = |reason| Err(problem(name, ArrayProblem::InImage { reason }));
+    let Content::Images(images) = &config.content else {
+        return refused("there is no image: give the steps of the image as well, or leave it out");
+    };
+    match &images.views[..] {
+        _ if matches!(&config.buckets, Some(Bucketing { by: BucketBy::AspectRatio(_), .. })) => {
+            refused("rows of an array have one shape, but the buckets have several")
+        }
+        _ if images.mixing.is_some() => refused("arrays do not mix: leave out the mixing of batches"),
+        [view] => {
+            let (width, height) = view.pipeline.output_size();
+            Ok([height.into(), width.into()])
+        }
+        views => Err(Error::Views { option: "image_axes", views: views.len() }),
+    }
+}
+
 impl Group {
-    fn new(spec: &ArrayGroup, first: &[(ArrayDtype, Vec<u64>)], batch: u32) -> Result<Self> {
+    /// Returns the scratch that an array of the group takes.
+    pub(crate) fn scratch(&self, array: &StoredArray<'_>) -> u64 {
+        array.scratch + if self.spec.image_axes.is_some() { array.bytes() } else { 0 }
+    }
+
+    fn new(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[(ArrayDtype, Vec<u64>)], batch: u32) -> Result<Self> {
         let Some((name, (_, shape))) = spec.features.first().zip(first.first()) else {
             return Err(problem("", ArrayProblem::NoFeature));
         };
-        let shape = row_shape(spec, shape).map_err(|found| problem(name, found))?;
+        let shape = row_shape(spec, image, shape).map_err(|found| problem(name, found))?;
         if let Some(pad) = &spec.pad
             && pad.len() != spec.features.len()
         {
@@ -243,7 +282,10 @@ impl Group {
             let fits =
                 bytes.and_then(|bytes| bytes.checked_mul(batch.into())).is_some_and(|all| all <= MAX_BATCH_BYTES);
             match bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|_| fits) {
-                Some(row_bytes) => Ok(ArrayOutput { feature: feature.clone(), dtype: *dtype, pad, row_bytes }),
+                Some(row_bytes) => {
+                    let (feature, reported) = (feature.clone(), AtomicBool::new(false));
+                    Ok(ArrayOutput { feature, dtype: *dtype, pad, row_bytes, reported })
+                }
                 None => Err(failed(ArrayProblem::TooLarge { shape: shape.clone(), dtype: dtype.name() })),
             }
         });
@@ -252,14 +294,24 @@ impl Group {
 }
 
 /// Returns the shape of a row, from that of the first array.
-fn row_shape(spec: &ArrayGroup, first: &[u64]) -> std::result::Result<Vec<u64>, ArrayProblem> {
+fn row_shape(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[u64]) -> std::result::Result<Vec<u64>, ArrayProblem> {
     let dimensions = first.len();
     let check = |option, found| match found == dimensions {
         true => Ok(()),
         false => Err(ArrayProblem::Dimensions { option, found, dimensions }),
     };
     let mut shape = first.to_vec();
-    if let Some(crop) = &spec.crop {
+    if let Some((axes, image)) = spec.image_axes.zip(image) {
+        if spec.crop.is_some() || !spec.flip.is_empty() || !spec.rotate.is_empty() {
+            let reason =
+                "the geometry is that of the image: leave out the crop, the flips and the rotations of the array";
+            return Err(ArrayProblem::InImage { reason });
+        }
+        if axes.0.checked_add(1) != Some(axes.1) || axes.1 >= dimensions {
+            return Err(ArrayProblem::ImageAxes { axes, dimensions });
+        }
+        shape[axes.0..=axes.1].copy_from_slice(&image);
+    } else if let Some(crop) = &spec.crop {
         check("crop", crop.size.len())?;
         shape = shape.iter().zip(&crop.size).map(|(length, size)| size.unwrap_or(*length)).collect();
     } else if spec.pad.is_some() {

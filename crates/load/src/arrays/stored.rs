@@ -65,6 +65,11 @@ impl<'r> StoredArray<'r> {
         self.shape.iter().map(|length| *length as u64).collect()
     }
 
+    /// Returns the bytes of its elements.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shape.iter().fold(self.dtype.bytes() as u64, |bytes, length| bytes.saturating_mul(*length as u64))
+    }
+
     /// Returns the bytes of its chunks.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.features.chunks.into_iter().flat_map(|list| list.iter()).map(|chunk| chunk.len() as u64).sum()

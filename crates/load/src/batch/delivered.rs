@@ -6,6 +6,7 @@ use crate::column_values::Values;
 use crate::mixing::BatchMix;
 use crate::objects::ObjectRole;
 use crate::packing::PackedSamples;
+use crate::resolved_config::Picture;
 use shardtool_decode::{LabelDtype, Normalizer, Output, PixelFormat};
 use shardtool_format::array::ArrayDtype;
 use shardtool_order::{Bucket, ResumeState};
@@ -23,14 +24,18 @@ pub struct Pictures<'b> {
     pub feature: Option<&'b str>,
     /// The name of the view; empty if it has none.
     pub view: &'b str,
-    /// `[N, H, W, C]`, or `[N, C, H, W]` if that is the layout of [`Batch::output`]; C is 3, or 1 for grey. With clips, N is the number of all
-    /// frames of the batch.
+    /// `[N, H, W, C]`, or `[N, C, H, W]` if that is the layout of `output`; C is 3, or 1 for grey. With clips, N is the number of
+    /// all frames of the batch.
     pub shape: [usize; 4],
+    /// The channels, and the bits of a sample.
+    pub pixel_format: PixelFormat,
+    /// Type, layout and normalisation; `None` for u8, or little-endian u16 with 16 bits.
+    pub output: Option<&'b Output>,
     /// Clips of a row, and frames of each; `None` without clips.
     pub clips: Option<[usize; 2]>,
     /// The memory of the pixels, as its allocator returned it.
     pub buffer: &'b dyn BatchBuffer,
-    /// As [`Batch::images`].
+    /// The pixels, aligned to 64 bytes.
     pub bytes: &'b [u8],
 }
 
@@ -100,7 +105,9 @@ impl Batch {
         arrays.map(|(picture, rows)| Pictures {
             feature: picture.feature,
             view: &picture.view.name,
-            shape: self.shape_of(picture.view.pipeline.output_size()),
+            shape: self.shape_of(picture),
+            pixel_format: picture.format,
+            output: picture.normalizer.map(Normalizer::output),
             clips: self.0.config.clip().map(|clip| [clip.clips as usize, clip.frames as usize]),
             buffer: rows.buffer(),
             bytes: rows.bytes().unwrap_or_default(),
@@ -140,17 +147,14 @@ impl Batch {
     /// `None` without images. With clips, N is the number of all frames ([`Pictures::dimensions`]).
     pub fn image_shape(&self) -> Option<[usize; 4]> {
         let first = self.0.config.pictures(self.0.bucket).next()?;
-        Some(self.shape_of(first.view.pipeline.output_size()))
+        Some(self.shape_of(first))
     }
 
-    fn shape_of(&self, (width, height): (u32, u32)) -> [usize; 4] {
-        let shape = [
-            self.len() * self.0.config.row_frames(),
-            height as usize,
-            width as usize,
-            self.pixel_format().channels.count(),
-        ];
-        self.output().map_or(shape, |output| output.layout().shape(shape))
+    fn shape_of(&self, picture: Picture<'_>) -> [usize; 4] {
+        let (width, height) = picture.view.pipeline.output_size();
+        let images = self.len() * self.0.config.row_frames();
+        let shape = [images, height as usize, width as usize, picture.format.channels.count()];
+        picture.normalizer.map_or(shape, |normalizer| normalizer.output().layout().shape(shape))
     }
 
     /// Returns the type of the labels; `None` without label maps.

@@ -28,6 +28,12 @@ impl Bounded {
         Ok(Bounded { geometry: [plan.geometry()], plan, size })
     }
 
+    /// Returns the resize of values, which must not be mixed.
+    pub(super) fn by_nearest(&self) -> Self {
+        let plan = self.plan.by_nearest();
+        Bounded { geometry: [plan.geometry()], plan, size: self.size }
+    }
+
     /// Returns the bytes that the result and the resize take.
     pub(super) fn scratch_bytes(&self, format: PixelFormat) -> u64 {
         image_bytes(self.size, format) + self.plan.scratch_bytes(format)
@@ -36,6 +42,18 @@ impl Bounded {
     /// Returns the bytes that a label map after the resize takes.
     pub(super) fn label_bytes(&self, dtype: LabelDtype) -> u64 {
         pixels(self.size) * dtype.bytes() as u64
+    }
+
+    /// Resizes a label map to `out`.
+    pub(super) fn resize_labels(
+        &self,
+        labels: &mut LabelMap,
+        dtype: LabelDtype,
+        (out, transform): (&mut Vec<u8>, &mut TransformScratch),
+    ) -> Result<(), Error> {
+        out.resize(self.label_bytes(dtype) as usize, 0);
+        // The resize reads nothing outside the map.
+        self.plan.apply_to_labels(labels, 0, out, transform)
     }
 
     /// Returns where a point of the stored image lies in the resized one: x and y in pixels.
@@ -111,9 +129,7 @@ impl CachedImage<'_> {
             Some(cached) => cached,
             None => {
                 decode(labels)?;
-                buffer.resize(self.bounded.label_bytes(dtype) as usize, 0);
-                // The resize reads nothing outside the map.
-                self.bounded.plan.apply_to_labels(labels, 0, buffer, transform)?;
+                self.bounded.resize_labels(labels, dtype, (buffer, transform))?;
                 self.keep(buffer)
             }
         };

@@ -72,6 +72,8 @@ impl<'r> PlannedClips<'r> {
         let bounded = bounded.map_err(frame_error(clip, first))?;
         let (source, orientation) =
             bounded.as_ref().map_or((size, orientation), |bounded| (bounded.size, Orientation::default()));
+        let format = images.pixel_format;
+        let decoded = options(images, format);
         let (mut clips, mut most) = (vec![], 0);
         for (clip_number, clip_frames) in frames.chunks(clip.frames as usize).enumerate() {
             let mut views = Vec::with_capacity(images.views.len());
@@ -88,14 +90,14 @@ impl<'r> PlannedClips<'r> {
             let mut decoding = 0;
             for (number, bytes) in clip_frames {
                 // One is decoded after the other, in the same memory.
-                let needed = EncodedImage::parse(bytes).and_then(|image| image.scratch_bytes(read, &options(images)));
+                let needed = EncodedImage::parse(bytes).and_then(|image| image.scratch_bytes(read, &decoded));
                 decoding = decoding.max(needed.map_err(frame_error(clip, *number))?);
             }
-            let of_views = bounded.as_ref().map_or(0, |_| geometry_bytes(&geometries, images));
-            most = most.max(decoding + of_views + views_bytes(&views, images));
+            let of_views = bounded.as_ref().map_or(0, |_| geometry_bytes(&geometries, format));
+            most = most.max(decoding + of_views + views_bytes(&views, format, images.output.is_some()));
             clips.push(ClipViews { views, geometries });
         }
-        most += bounded.as_ref().map_or(0, |bounded| bounded.scratch_bytes(images.pixel_format));
+        most += bounded.as_ref().map_or(0, |bounded| bounded.scratch_bytes(format));
         Ok(PlannedClips { frames, clips, bounded, size, scratch: most })
     }
 }
@@ -109,7 +111,8 @@ pub(crate) fn write_clips(
     out: &mut RowPixels<'_>,
     DecodeScratch { decoder, views: scratch, .. }: &mut DecodeScratch,
 ) -> Result<(), SampleError> {
-    let Decoding { images, cache, .. } = decoding;
+    let Decoding { images, cache, format, .. } = decoding;
+    let options = options(images, format);
     let count = planned.frames.len();
     let clips = planned.frames.chunks(clip.frames as usize).zip(&planned.clips);
     for (clip_number, (frames, ClipViews { views, geometries })) in clips.enumerate() {
@@ -131,7 +134,7 @@ pub(crate) fn write_clips(
             });
             let written = decoding.write_views(
                 views,
-                || decoder.decode_parsed_region(&EncodedImage::parse(bytes)?, None, geometries, &options(images)),
+                || decoder.decode_parsed_region(&EncodedImage::parse(bytes)?, None, geometries, &options),
                 (cached, rows, scratch),
             );
             written.map_err(frame_error(clip, number))?;

@@ -7,12 +7,14 @@
 //! | `draws` | the random numbers of a sample |
 //! | `planned` | crops, sizes and other steps drawn for a sample, and the memory that they need |
 //! | `clip` | the frames of clips, planned and decoded |
+//! | `positions` | where the pixels of a result lie in the stored image |
 //! | `write` | decoding and transforming |
 
 mod bounded;
 mod clip;
 mod draws;
 mod planned;
+mod positions;
 mod stored;
 mod write;
 
@@ -21,6 +23,7 @@ pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
 pub(crate) use planned::PlannedImage;
 use shardtool_decode::PixelFormat;
+pub(crate) use stored::further;
 pub(crate) use write::{DecodeScratch, Decoding, ScratchBytes, write_row};
 
 /// Returns the number of pixels of a size.

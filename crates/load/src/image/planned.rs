@@ -9,7 +9,7 @@ use crate::bad_samples::SampleError;
 use crate::columns::Cell;
 use crate::config::{Images, View};
 use crate::objects::ObjectColumns;
-use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, Plan, RegionOptions};
+use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, PixelFormat, Plan, RegionOptions};
 use shardtool_read::Record;
 
 /// The images of a record, and what is done to them.
@@ -19,17 +19,50 @@ pub(crate) struct PlannedImage<'r> {
     pub(super) encoded: Option<EncodedImage<'r>>,
     /// Its further images.
     pub(super) more: Vec<EncodedImage<'r>>,
+    /// What is done to those that hold values; `None` if none does.
+    pub(super) by_nearest: Option<Geometries>,
     /// Its label maps.
     pub(super) masks: Vec<&'r [u8]>,
-    /// What each view does.
-    pub(super) views: Vec<PlannedView>,
-    /// The resize before the views, if decoded images are cached.
-    pub(super) bounded: Option<Bounded>,
-    pub(super) geometries: Vec<Geometry>,
+    pub(super) geometries: Geometries,
     /// The boxes in pixels of the image that the views are made from.
     pub(super) boxes: Vec<[f64; 4]>,
     /// Upper bound in bytes on the memory that decoding and transforming need.
     pub(crate) scratch: u64,
+}
+
+/// What is done to the pixels of an image: perhaps a resize, then each view.
+pub(super) struct Geometries {
+    /// What each view does.
+    pub(super) views: Vec<PlannedView>,
+    /// The resize before the views, if decoded images are cached.
+    pub(super) bounded: Option<Bounded>,
+    /// The geometry of each view.
+    pub(super) of_views: Vec<Geometry>,
+}
+
+impl Geometries {
+    fn new(views: Vec<PlannedView>, bounded: Option<Bounded>) -> Self {
+        let of_views = views.iter().map(|view| view.plan.geometry()).collect();
+        Geometries { views, bounded, of_views }
+    }
+
+    /// Returns those for values, which must not be mixed.
+    fn by_nearest(&self) -> Self {
+        let view = |view: &PlannedView| PlannedView { plan: view.plan.by_nearest(), draws: view.draws.clone() };
+        Self::new(self.views.iter().map(view).collect(), self.bounded.as_ref().map(Bounded::by_nearest))
+    }
+
+    /// Returns the geometries for which the stored image is decoded.
+    pub(super) fn decoded(&self) -> &[Geometry] {
+        self.bounded.as_ref().map_or(&self.of_views, |bounded| &bounded.geometry)
+    }
+
+    /// Returns the bytes that they take for decoded pixels of a format, in addition to decoding.
+    fn scratch_bytes(&self, format: PixelFormat, output: bool) -> u64 {
+        let bounded = self.bounded.as_ref();
+        let resized = |bounded: &Bounded| bounded.scratch_bytes(format) + geometry_bytes(&self.of_views, format);
+        bounded.map_or(0, resized) + views_bytes(&self.views, format, output)
+    }
 }
 
 /// What one view does, and the streams of its random numbers after the pipeline's draws.
@@ -84,37 +117,48 @@ impl<'r> PlannedImage<'r> {
             let plan = view.pipeline.plan(size, orientation, &mut draws, &boxes)?;
             planned.push(PlannedView { plan, draws });
         }
-        let views = planned;
-        let geometries: Vec<_> = views.iter().map(|view| view.plan.geometry()).collect();
-        let read = bounded.as_ref().map_or(&geometries[..], |bounded| &bounded.geometry);
+        let format = images.pixel_format;
+        let geometries = Geometries::new(planned, bounded);
+        let read = geometries.decoded();
         let mut encoded = None;
-        let mut scratch = match stored.format {
+        let mut decoding = match stored.format {
             Some(raw) => {
-                let decoding = shardtool_decode::raw_scratch_bytes(raw, stored.size, images.pixel_format);
-                decoding + geometry_bytes(read, images)
+                let decoding = shardtool_decode::raw_scratch_bytes(raw, stored.size, format);
+                decoding + geometry_bytes(read, format)
             }
-            None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(read, &options(images))?,
+            None => encoded.insert(EncodedImage::parse(stored.bytes)?).scratch_bytes(read, &options(images, format))?,
         };
+        let values = images.more.iter().any(|further| further.values.is_some());
+        let by_nearest = values.then(|| geometries.by_nearest());
+        let mut after = geometries.scratch_bytes(format, images.output.is_some());
         let mut more = vec![];
-        for feature in &images.more {
-            let bytes = stored::more(record, feature)?;
+        for further in &images.more {
+            let feature = &further.feature;
+            let bytes = stored::further(record, feature)?;
             let bytes = bytes.ok_or_else(|| SampleError::NoFurtherImage { feature: feature.clone() })?;
-            let further = |source| SampleError::FurtherImage { feature: feature.clone(), source };
-            let image = EncodedImage::parse(bytes).map_err(further)?;
+            let failed = |source| SampleError::FurtherImage { feature: feature.clone(), source };
+            let image = EncodedImage::parse(bytes).map_err(failed)?;
+            further.check(&image, images, views)?;
             // One is decoded after the other, in the same memory.
-            scratch = scratch.max(image.scratch_bytes(read, &options(images)).map_err(further)?);
+            let needed = match (further.values, &by_nearest) {
+                (Some(values), Some(by_nearest)) => {
+                    after = after.max(by_nearest.scratch_bytes(values, false));
+                    image.scratch_bytes(by_nearest.decoded(), &value_options(images, values))
+                }
+                _ => image.scratch_bytes(read, &options(images, format)),
+            };
+            decoding = decoding.max(needed.map_err(failed)?);
             more.push(image);
         }
         let masks = images.masks.iter().map(|feature| stored::mask(record, feature));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
+        let mut scratch = decoding + after;
         scratch +=
             masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
-        if let Some(bounded) = &bounded {
-            let of_mask = masks.first().map_or(0, |_| bounded.label_bytes(images.mask_dtype));
-            scratch += bounded.scratch_bytes(images.pixel_format) + of_mask + geometry_bytes(&geometries, images);
+        if let (Some(bounded), Some(_)) = (&geometries.bounded, masks.first()) {
+            scratch += bounded.label_bytes(images.mask_dtype);
         }
-        scratch += views_bytes(&views, images);
-        Ok(PlannedImage { stored, encoded, more, masks, views, bounded, geometries, boxes, scratch })
+        Ok(PlannedImage { stored, encoded, more, by_nearest, masks, geometries, boxes, scratch })
     }
 
     /// Width and height of the stored image.
@@ -122,33 +166,42 @@ impl<'r> PlannedImage<'r> {
         self.stored.size
     }
 
+    /// Returns whether a view shows a pixel elsewhere than it is stored.
+    pub(crate) fn moves_pixels(&self) -> bool {
+        let Geometries { views, bounded, .. } = &self.geometries;
+        let resized = bounded.as_ref().is_some_and(|bounded| bounded.size != self.stored.size);
+        resized || views.iter().any(|view| view.plan.moves_pixels())
+    }
+
     /// Replaces the boxes and points of the row by those of the result. With one view only.
     pub(crate) fn map_objects(&self, columns: &ObjectColumns, cells: &mut [Cell]) {
-        let bounded = self.bounded.as_ref();
-        let before = |point| bounded.map_or(point, |bounded| bounded.map_point(point));
-        columns.apply(&self.views[0].plan, &self.boxes, (self.stored.size, before), cells);
+        let Geometries { views, bounded, .. } = &self.geometries;
+        let before = |point| bounded.as_ref().map_or(point, |bounded| bounded.map_point(point));
+        columns.apply(&views[0].plan, &self.boxes, (self.stored.size, before), cells);
     }
 }
 
-/// Returns the bytes that geometries take for decoded pixels, one after the other.
-pub(super) fn geometry_bytes(geometries: &[Geometry], images: &Images) -> u64 {
-    geometries.iter().map(|geometry| geometry.scratch_bytes(images.pixel_format)).max().unwrap_or(0)
+/// Returns the bytes that geometries take for decoded pixels of a format, one after the other.
+pub(super) fn geometry_bytes(geometries: &[Geometry], format: PixelFormat) -> u64 {
+    geometries.iter().map(|geometry| geometry.scratch_bytes(format)).max().unwrap_or(0)
 }
 
-/// Returns the bytes that the steps of views take after the geometry, and an image before it is normalised.
-pub(super) fn views_bytes(views: &[PlannedView], images: &Images) -> u64 {
-    let format = images.pixel_format;
+/// Returns the bytes that the steps of views take after the geometry, and an image before it is normalised, if it is.
+pub(super) fn views_bytes(views: &[PlannedView], format: PixelFormat, normalized: bool) -> u64 {
     let stages = views.iter().map(|view| view.plan.scratch_bytes(format)).max().unwrap_or(0);
-    let output = |view: &PlannedView| images.output.map_or(0, |_| image_bytes(view.plan.output_size(), format));
-    stages + views.iter().map(output).max().unwrap_or(0)
+    let image = |view: &PlannedView| if normalized { image_bytes(view.plan.output_size(), format) } else { 0 };
+    stages + views.iter().map(image).max().unwrap_or(0)
 }
 
-/// Returns how regions are decoded.
-pub(super) fn options(images: &Images) -> RegionOptions {
-    RegionOptions::default()
-        .with_limits(images.limits)
+/// Returns how regions are decoded to colours of a format.
+pub(super) fn options(images: &Images, format: PixelFormat) -> RegionOptions {
+    value_options(images, format)
         .with_reducing_gap(images.reducing_gap)
         .with_float_range(images.float_range)
         .with_truncated(images.truncated)
-        .with_pixel_format(images.pixel_format)
+}
+
+/// Returns how regions are decoded to the stored values, of a format that holds them.
+pub(super) fn value_options(images: &Images, format: PixelFormat) -> RegionOptions {
+    RegionOptions::default().with_limits(images.limits).with_pixel_format(format)
 }

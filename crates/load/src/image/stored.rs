@@ -55,7 +55,7 @@ impl<'r> StoredImage<'r> {
 }
 
 /// Returns the one value of a feature of byte strings that holds a further image; `None` if the record lacks it.
-pub(crate) fn more<'r>(record: &'r Record, feature: &str) -> Result<Option<&'r [u8]>, SampleError> {
+pub(crate) fn further<'r>(record: &'r Record, feature: &str) -> Result<Option<&'r [u8]>, SampleError> {
     Ok(record.example()?.bytes(feature).filter(|image| !image.is_empty()))
 }
 
@@ -81,7 +81,7 @@ fn raw_format(record: &Record) -> Result<Option<Format>, SampleError> {
 
 /// Returns the encoded label map of a record.
 pub(crate) fn mask<'r>(record: &'r Record, feature: &str) -> Result<&'r [u8], SampleError> {
-    more(record, feature)?.ok_or_else(|| SampleError::NoMask { feature: feature.to_owned() })
+    further(record, feature)?.ok_or_else(|| SampleError::NoMask { feature: feature.to_owned() })
 }
 
 fn raw_size(record: &Record) -> Result<(u32, u32), SampleError> {

@@ -2,15 +2,16 @@
 
 use super::bounded::{CachedImage, SampleCache};
 use super::image_bytes;
-use super::planned::{PlannedImage, PlannedView, options};
+use super::planned::{Geometries, PlannedImage, PlannedView, options, value_options};
 use super::stored::StoredImage;
+use crate::arrays::ArrayScratch;
 use crate::bad_samples::SampleError;
 use crate::buffer::{RowMut, RowPixels};
 use crate::config::Images;
 use crate::meters::WorkerMeters;
 use shardtool_decode::{
-    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelsMut,
-    TransformScratch,
+    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelFn,
+    PixelFormat, PixelsMut, TransformScratch,
 };
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,21 +22,21 @@ pub(crate) struct DecodeScratch {
     pub(super) decoder: Decoder,
     unpacked: Vec<u8>,
     pub(super) views: ViewScratch,
-    labels: LabelMap,
-    /// A decompressed chunk of an array.
-    pub(crate) chunk: Vec<u8>,
-    /// Upper bounds on the memory of `chunk`, and of all others, in bytes.
+    pub(super) labels: LabelMap,
+    /// For the arrays of a record.
+    pub(crate) arrays: ArrayScratch,
+    /// Upper bounds on the memory of `arrays`, and of all others, in bytes.
     bounds: ScratchBytes,
 }
 
 /// Memory between a decoded image and the rows of its views.
 #[derive(Default)]
 pub(super) struct ViewScratch {
-    transform: TransformScratch,
+    pub(super) transform: TransformScratch,
     /// The finished image in its pixel format, if the batch holds other numbers.
     pixels: Vec<u8>,
-    /// An image or a label map of bounded size.
-    bounded: Vec<u8>,
+    /// An image or a label map of bounded size, or a label map before it is resized.
+    pub(super) bounded: Vec<u8>,
 }
 
 /// Bytes of scratch of a record.
@@ -84,6 +85,10 @@ impl DecodeScratch {
 pub(crate) struct Decoding<'c> {
     pub(crate) images: &'c Images,
     pub(crate) normalizer: Option<&'c Normalizer>,
+    /// Called on each finished image.
+    pub(crate) custom: Option<&'c PixelFn>,
+    /// The format of the decoded pixels.
+    pub(crate) format: PixelFormat,
     /// The cache of decoded images, if there is one.
     pub(crate) cache: Option<SampleCache<'c>>,
     pub(crate) meters: &'c WorkerMeters,
@@ -97,25 +102,38 @@ pub(crate) fn write_row(
     out: &mut RowPixels<'_>,
     scratch: &mut DecodeScratch,
 ) -> Result<(), SampleError> {
-    let Decoding { images, cache, meters, .. } = decoding;
-    let cached = |number: usize| Some(cache?.image(number as u32, planned.bounded.as_ref()?));
-    let geometries = planned.bounded.as_ref().map_or(&planned.geometries[..], |bounded| &bounded.geometry);
+    let Decoding { images, cache, meters, format, .. } = decoding;
+    let Geometries { views: planned_views, bounded, .. } = &planned.geometries;
+    let cached = |number: usize| Some(cache?.image(number as u32, bounded.as_ref()?));
+    let geometries = planned.geometries.decoded();
     let (stored, encoded) = (&planned.stored, planned.encoded.as_ref());
-    let mut all_rows = out.images.chunks_mut(planned.views.len());
+    let mut all_rows = out.images.chunks_mut(planned_views.len());
     let mut rows = || all_rows.next().unwrap_or_default().iter_mut().map(|row| &mut **row);
     let DecodeScratch { decoder, unpacked, views, .. } = &mut *scratch;
     decoding.write_views(
-        &planned.views,
+        planned_views,
         || decode(stored, encoded, geometries, images, decoder, unpacked),
         (cached(0), rows(), views),
     )?;
-    for (number, (image, feature)) in planned.more.iter().zip(&images.more).enumerate() {
-        let written = decoding.write_views(
-            &planned.views,
-            || decoder.decode_parsed_region(image, None, geometries, &options(images)),
-            (cached(1 + number), rows(), views),
-        );
-        written.map_err(|source| SampleError::FurtherImage { feature: feature.clone(), source })?;
+    for (number, (image, further)) in (1..).zip(planned.more.iter().zip(&images.more)) {
+        let written = match (further.values, &planned.by_nearest) {
+            (Some(format), Some(by_nearest)) => {
+                let cached = cache.zip(by_nearest.bounded.as_ref());
+                let cached = cached.map(|(cache, bounded)| cache.image(number as u32, bounded));
+                let (geometries, options) = (by_nearest.decoded(), value_options(images, format));
+                decoding.of_values(format).write_views(
+                    &by_nearest.views,
+                    || decoder.decode_parsed_region(image, None, geometries, &options),
+                    (cached, rows(), views),
+                )
+            }
+            _ => decoding.write_views(
+                planned_views,
+                || decoder.decode_parsed_region(image, None, geometries, &options(images, format)),
+                (cached(number), rows(), views),
+            ),
+        };
+        written.map_err(|source| SampleError::FurtherImage { feature: further.feature.clone(), source })?;
     }
     if planned.masks.is_empty() {
         return Ok(());
@@ -124,7 +142,7 @@ pub(crate) fn write_row(
     let masks = planned.masks.iter().zip(&images.masks).zip(&mut out.masks);
     for (number, ((mask, feature), row)) in masks.enumerate() {
         let cached = cached(1 + planned.more.len() + number);
-        let written = write_mask(mask, &planned.views[0], images, cached, row, scratch);
+        let written = write_mask(mask, &planned_views[0], images, cached, row, scratch);
         written.map_err(|source| SampleError::Mask { feature: feature.clone(), source })?;
     }
     meters.decode.add(start.elapsed(), 0);
@@ -132,6 +150,11 @@ pub(crate) fn write_row(
 }
 
 impl Decoding<'_> {
+    /// Returns how images of values are decoded to their format: the batch has them as they are.
+    fn of_values(self, format: PixelFormat) -> Self {
+        Decoding { normalizer: None, custom: None, format, ..self }
+    }
+
     /// Decodes an image by `decode`, or takes it from the cache, and writes its views into `rows`.
     pub(super) fn write_views<'r, 'd>(
         &self,
@@ -156,13 +179,13 @@ impl Decoding<'_> {
                 function += self.write_view(view, region, row, transform, pixels)?;
             }
             self.meters.resize.add(decoded.elapsed().saturating_sub(function), 1);
-            if self.images.custom.is_some() {
+            if self.custom.is_some() {
                 self.meters.function.add(function, 1);
             }
             Ok(())
         };
         match cached {
-            Some(cached) => cached.with_pixels(self.images.pixel_format, decode, (bounded, transform), write),
+            Some(cached) => cached.with_pixels(self.format, decode, (bounded, transform), write),
             None => write(&decode()?, transform),
         }
     }
@@ -177,7 +200,7 @@ impl Decoding<'_> {
         pixels: &mut Vec<u8>,
     ) -> Result<Duration, Error> {
         let (width, height) = plan.output_size();
-        let format = self.images.pixel_format;
+        let format = self.format;
         let image: &mut [u8] = match self.normalizer {
             None => row,
             Some(_) => {
@@ -187,7 +210,7 @@ impl Decoding<'_> {
         };
         plan.apply(region, image, scratch)?;
         let mut function = Duration::ZERO;
-        if let Some(custom) = &self.images.custom {
+        if let Some(custom) = self.custom {
             let start = Instant::now();
             // Every image of a record gets the same numbers. Steps are numbered from 0; the function follows the last of any
             // list.
@@ -238,10 +261,12 @@ fn decode<'a>(
             let pixels = shardtool_decode::decode_raw_as(raw, stored.bytes, stored.size, limits, format, unpacked)?;
             Ok(DecodedRegion::whole_image(pixels))
         }
-        (None, Some(image)) => decoder.decode_parsed_region(image, stored.entries, geometries, &options(images)),
+        (None, Some(image)) => {
+            decoder.decode_parsed_region(image, stored.entries, geometries, &options(images, images.pixel_format))
+        }
         (None, None) => {
             let image = EncodedImage::parse(stored.bytes)?;
-            decoder.decode_parsed_region(&image, stored.entries, geometries, &options(images))
+            decoder.decode_parsed_region(&image, stored.entries, geometries, &options(images, images.pixel_format))
         }
     }
 }

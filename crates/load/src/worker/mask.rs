@@ -9,8 +9,9 @@ use crate::engine::Engine;
 const MASKED_LABEL: u8 = 255;
 
 /// Fills a row that has no sample.
-pub(super) fn mask(engine: &Engine, RowTarget { pixels, out }: &mut RowTarget<'_>) {
-    pixels.images.iter_mut().for_each(|image| match &engine.config.normalizer {
+pub(super) fn mask(engine: &Engine, bucket: usize, RowTarget { pixels, out }: &mut RowTarget<'_>) {
+    let images = pixels.images.iter_mut().zip(engine.config.pictures(bucket));
+    images.for_each(|(image, picture)| match picture.normalizer {
         None => image.fill(0),
         Some(normalizer) => {
             let frame = image.len() / engine.config.row_frames();

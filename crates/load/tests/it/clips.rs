@@ -4,8 +4,8 @@ use image::RgbImage;
 use shardtool_decode::{Dtype, Filter, Layout as PixelLayout, Output, Pipeline, Transform};
 use shardtool_format::manifest::DType;
 use shardtool_load::{
-    BatchTransform, Clip, ClipSampling, ColumnSpec, Config, Content, Error, Images, Layout, Loader, Mixing, OnBad,
-    SampleError, Values, View,
+    BatchTransform, Clip, ClipSampling, ColumnSpec, Config, Content, Error, FurtherImage, Images, Layout, Loader,
+    Mixing, OnBad, SampleError, Values, View,
 };
 use shardtool_order::{Domain, Order, Remainder, Replica, Rng, key};
 use shardtool_pack::{Options, Sample, Value, Writer, WriterOptions, pack};
@@ -385,7 +385,7 @@ fn options_that_do_not_fit_clips_are_refused() {
     assert!(matches!(set(|clip| (clip.sampling, clip.clips) = (ClipSampling::Center, 2)), Error::Clip { .. }));
     assert!(matches!(set(|clip| (clip.sampling, clip.stride) = (ClipSampling::Uniform, 2)), Error::Clip { .. }));
     let mask = |images: &mut Images| images.masks = vec!["frames".to_owned()];
-    let more = |images: &mut Images| images.more = vec!["frames".to_owned()];
+    let more = |images: &mut Images| images.more = vec![FurtherImage::new("frames")];
     let mixing = |images: &mut Images| {
         images.mixing = Some(Mixing { transforms: vec![BatchTransform::MixUp { alpha: 1.0 }], classes: 7 });
     };

@@ -15,6 +15,7 @@ mod decoded_cache;
 mod decoder_panics;
 mod epochs;
 mod float_range;
+mod further_images;
 mod growth;
 mod masks;
 mod mixing;

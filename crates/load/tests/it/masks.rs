@@ -10,7 +10,7 @@ use shardtool_read::{Dataset, Split};
 const SIDE: u32 = 32;
 
 /// Label of the last quarter in a map of 16 bits.
-const WIDE: u16 = 3 * 21_845;
+pub(crate) const WIDE: u16 = 3 * 21_845;
 
 /// An image of four colours, a quarter each, and a label map that numbers them.
 fn quarters(number: u32) -> Sample {
@@ -22,7 +22,7 @@ fn quarters(number: u32) -> Sample {
 }
 
 /// As [`quarters`], with a map of 16 bits, whose labels are 0, 21845, 43690 and 65535.
-fn wide_quarters(number: u32) -> Sample {
+pub(crate) fn wide_quarters(number: u32) -> Sample {
     let map = |size: (u32, u32), quarters: Vec<u8>| {
         let labels = quarters.iter().map(|quarter| WIDE / 3 * u16::from(*quarter)).collect();
         let map = image::ImageBuffer::<image::Luma<u16>, Vec<u16>>::from_raw(size.0, size.1, labels).unwrap();
@@ -53,12 +53,12 @@ fn encoded(write: impl FnOnce(image::codecs::png::PngEncoder<&mut Vec<u8>>) -> i
     bytes
 }
 
-fn split(folder: &std::path::Path, samples: &[Sample]) -> Split {
+pub(crate) fn split(folder: &std::path::Path, samples: &[Sample]) -> Split {
     dataset::write(folder, "train", samples, 7);
     Dataset::open(folder).unwrap().split("train").unwrap().clone()
 }
 
-fn config(split: Split, feature: &str) -> Config {
+pub(crate) fn config(split: Split, feature: &str) -> Config {
     let crop = Transform::RandomResizedCrop {
         size: [SIDE; 2],
         scale: [0.3, 1.0],
@@ -109,7 +109,7 @@ fn masks_match_their_images(sample: fn(u32) -> Sample, dtype: LabelDtype, quarte
     let folder = tempfile::tempdir().unwrap();
     let samples: Vec<_> = (0..21).map(sample).collect();
     let mut config = config(split(folder.path(), &samples), MASK);
-    set_mask_dtype(&mut config, dtype);
+    images(&mut config).mask_dtype = dtype;
     let mut loader = Loader::new(&config).unwrap();
     let pixels = (SIDE * SIDE) as usize;
     let (mut inner, mut masked) = (0, 0);
@@ -134,9 +134,9 @@ fn masks_match_their_images(sample: fn(u32) -> Sample, dtype: LabelDtype, quarte
     assert_eq!(masked, 3 * 3, "the last batch of each epoch");
 }
 
-fn set_mask_dtype(config: &mut Config, dtype: LabelDtype) {
+pub(crate) fn images(config: &mut Config) -> &mut Images {
     let Content::Images(images) = &mut config.content else { unreachable!("the content is images") };
-    images.mask_dtype = dtype;
+    images
 }
 
 #[test]

@@ -81,7 +81,14 @@ class Arrays:
         must have the same length in both.
     pad_value
         The value around an array that is smaller than the crop; the array is then in the middle. One number for all
-        features, or a dict. Default: such a record is a bad sample.
+        features, or a dict. Default: such a record is a bad sample. With `image_axes`, the value outside the image, where it is
+        padded or rotated. Default: 0.
+    image_axes
+        The dimensions that are the height and the width of the record's image: `(0, 1)` for `[H, W]` and `[H, W, C]`, `(1, 2)`
+        for `[C, H, W]`. The arrays then follow the geometry of the `transform` by nearest neighbour, as masks do, and take
+        neither `crop` nor `flip` nor `rotate90`. An array that has another size than its image is a bad sample. Not with
+        `Views`, `batch_transform` or `AspectRatioBuckets`. Default: the geometry of the image leaves the arrays as they are; a
+        warning says so if one has the size of its image.
     """
 
     features: str | Sequence[str]
@@ -90,6 +97,7 @@ class Arrays:
     flip: Sequence[float] = ()
     rotate90: tuple[int, int] | Sequence[tuple[int, int]] = ()
     pad_value: float | Mapping[str, float] | None = None
+    image_axes: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         self._native()
@@ -112,6 +120,9 @@ class Arrays:
             pad = [real("pad_value", pad[name]) for name in features]
         elif pad is not None:
             pad = [real("pad_value", pad)] * len(features)
+        axes: Any = self.image_axes
+        if axes is not None and not (hasattr(axes, "__len__") and len(axes) == 2):
+            raise OptionTypeError(f"`image_axes` is {axes!r}: expected the dimensions of height and width, such as (0, 1)")
         return {
             "features": features,
             "crop": None if self.crop is None else _lengths("crop", self.crop),
@@ -119,6 +130,7 @@ class Arrays:
             "flip": [real("flip", probability) for probability in self.flip],
             "rotate": [(whole("rotate90", a), whole("rotate90", b)) for a, b in planes],
             "pad": pad,
+            "image_axes": None if axes is None else (whole("image_axes", axes[0]), whole("image_axes", axes[1])),
         }
 
 

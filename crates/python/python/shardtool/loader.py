@@ -6,7 +6,7 @@ import atexit
 import inspect
 import json
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn
 
@@ -173,7 +173,11 @@ class Loader(Generic[T, B]):
         The label outside the image, where it is padded or rotated. Default: the largest one, which losses ignore.
     more_images
         Features with further images of each record, of the size of its image. They go through the same steps with the same
-        random numbers; batches have them by their feature's name. On the host only.
+        random numbers; batches have them by their feature's name. On the host only. A dict gives the kind of each:
+        `{"after": "color", "depth": "values"}`. Values, such as depths or ids coded as RGB, follow the geometry by nearest
+        neighbour, with 0 outside the image; changes of colour, your own function, `dtype`, `mean` and `std` leave them as
+        they are: `[N, H, W, C]` uint8, or uint16 if the PNG or TIFF has 16 bits. Without a kind, images are colours, but
+        grey of 16 bits and images with a palette are refused where their values would be mixed or shortened.
     clip
         `Clip(...)`: frames of a video in place of the image; batches have them by their feature's name. On the host only, and
         not with masks, objects, further images or `batch_transform`.
@@ -282,7 +286,7 @@ class Loader(Generic[T, B]):
         mask: str | Sequence[str] | None = None,
         mask_dtype: Literal["uint8", "uint16"] = "uint8",
         mask_fill: int | None = None,
-        more_images: Sequence[str] | None = None,
+        more_images: Sequence[str] | Mapping[str, Literal["color", "values"] | None] | None = None,
         clip: Clip | None = None,
         objects: Objects | None = None,
         batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
@@ -389,9 +393,10 @@ class Loader(Generic[T, B]):
         return batch
 
     def _pictures(self, batch: dict[str, Any]) -> list[str]:
-        """Returns the names of the arrays of images in a batch."""
-        clip = self._arguments["clip"]
-        features = ("image" if clip is None else clip.feature, *(self._arguments["more_images"] or ()))
+        """Returns the names of the arrays of images in a batch, without those of values."""
+        clip, more = self._arguments["clip"], self._arguments["more_images"] or ()
+        colors = (name for name in more if not isinstance(more, Mapping) or more[name] != "values")
+        features = ("image" if clip is None else clip.feature, *colors)
         views = self._arguments["transform"]
         names = [f".{name}" for name, _ in views.views] if isinstance(views, Views) else [""]
         return [name for feature in features for view in names if (name := feature + view) in batch]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,7 +126,7 @@ def _features(
     """Converts what goes through the steps beside the image, what is mixed and what is kept."""
     mask = given.mask
     options["masks"] = [] if mask is None else as_names("mask", [mask] if isinstance(mask, str) else mask)
-    options["more_images"] = [] if given.more_images is None else as_names("more_images", given.more_images)
+    options["more_images"] = [] if given.more_images is None else _more_images(given.more_images)
     options["arrays"] = [] if given.arrays is None else native_arrays(given.arrays)
     if given.arrays is not None and devices:
         raise OptionError("`arrays` stay on the host: leave out `device`")
@@ -159,6 +160,16 @@ def _features(
     if mask is None and (given.mask_dtype != "uint8" or given.mask_fill is not None):
         name = "mask_dtype" if given.mask_fill is None else "mask_fill"
         raise OptionError(f"`{name}` is about a mask: give the feature `mask` as well")
+
+
+def _more_images(given: Any) -> list[tuple[str, str | None]]:
+    """Returns the features of further images, and the kind of each, if it is given."""
+    names = as_names("more_images", list(given) if isinstance(given, Mapping) else given)
+    kinds = given if isinstance(given, Mapping) else {}
+    for name, kind in kinds.items():
+        if kind not in ("color", "values", None):
+            raise OptionError(f'`more_images` is {kind!r} for {name!r}: expected "color" or "values"')
+    return [(name, kinds.get(name)) for name in names]
 
 
 def _device(given: SimpleNamespace, devices: list[str] | None, output: Any, options: dict[str, Any]) -> None:

@@ -28,9 +28,11 @@ use crate::image_info::ImageInfo;
 use crate::limits::Limits;
 use crate::pixel_format::{Depth, PixelFormat};
 use crate::pixels::Pixels;
+use crate::stored_samples::StoredSamples;
 use codec::Codec;
 use deep::DeepColor;
 use layout::{Area, Layout};
+use tags::{photometric, sample_format};
 
 /// Reads the header without decoding pixels.
 pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
@@ -38,6 +40,22 @@ pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     limits.check(Format::Tiff, layout.width, layout.height, 3)?;
     let Layout { width, height, orientation, .. } = layout;
     Ok(ImageInfo { format: Format::Tiff, width, height, channels: layout.channels(), orientation })
+}
+
+/// Returns what the samples are; `None` if they are computed when they are decoded, as from floating-point numbers, or if the header
+/// is damaged.
+pub(crate) fn stored_samples(bytes: &[u8]) -> Option<StoredSamples> {
+    let layout = Layout::read(bytes).ok()?;
+    let palette = layout.photometric == photometric::PALETTE;
+    let whole = layout.sample_format == sample_format::UNSIGNED && matches!(layout.bits, 1 | 2 | 4 | 8 | 16);
+    let format = match (layout.photometric, layout.bits) {
+        (photometric::WHITE_IS_ZERO | photometric::BLACK_IS_ZERO, 16) => PixelFormat::GRAY16,
+        (photometric::WHITE_IS_ZERO | photometric::BLACK_IS_ZERO, _) => PixelFormat::GRAY8,
+        (photometric::RGB, 16) => PixelFormat::RGB16,
+        (photometric::RGB, 8) | (photometric::PALETTE, _) => PixelFormat::RGB8,
+        _ => return None,
+    };
+    whole.then_some(StoredSamples { format, palette })
 }
 
 /// Returns the largest buffer for decompressed data in bytes.

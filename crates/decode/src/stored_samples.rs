@@ -1,0 +1,48 @@
+//! What the samples of a PNG or TIFF are, read from its header.
+
+use crate::codecs::tiff;
+use crate::encoded::EncodedImage;
+use crate::format::Format;
+use crate::pixel_format::{Channels, Depth, PixelFormat};
+
+/// What the samples of a stored image are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredSamples {
+    /// The format that holds them exactly, without alpha. Colours of a palette are RGB of 8 bits.
+    pub format: PixelFormat,
+    /// Whether they are indices into a palette.
+    pub palette: bool,
+}
+
+impl StoredSamples {
+    /// Returns what the image is called if it may hold depths, ids or labels instead of colours: grey of 16 bits, and indices into
+    /// a palette. `None` for others, which may do so as well, but are colours as a rule.
+    pub fn may_be_values(self) -> Option<&'static str> {
+        match self {
+            StoredSamples { palette: true, .. } => Some("an image with a palette"),
+            StoredSamples { format: PixelFormat::GRAY16, .. } => Some("grey of 16 bits"),
+            _ => None,
+        }
+    }
+}
+
+impl EncodedImage<'_> {
+    /// Returns what the samples of a PNG or TIFF are; `None` for other formats, for floating-point samples, for others that are
+    /// computed when they are decoded, and if the header is damaged.
+    pub fn stored_samples(&self) -> Option<StoredSamples> {
+        match self.format()? {
+            Format::Png => png(self.bytes()),
+            Format::Tiff => tiff::stored_samples(self.bytes()),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the bit depth and the colour type, which follow signature, length and name of the first chunk (IHDR), width and height.
+fn png(bytes: &[u8]) -> Option<StoredSamples> {
+    let (bits, color) = (*bytes.get(24)?, *bytes.get(25)?);
+    let depth = if bits == 16 { Depth::Sixteen } else { Depth::Eight };
+    // PNG, section 11.2.1: 0 and 4 are grey, 2 and 6 RGB, 3 has a palette.
+    let channels = if matches!(color, 0 | 4) { Channels::Gray } else { Channels::Rgb };
+    Some(StoredSamples { format: PixelFormat { channels, depth }, palette: color == 3 })
+}

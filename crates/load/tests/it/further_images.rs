@@ -1,0 +1,95 @@
+//! Further images of a record that hold values: moved as label maps are, delivered as they are stored.
+
+use crate::dataset::MASK;
+use crate::masks::{WIDE, config, images, split, wide_quarters};
+use shardtool_decode::{DecodedRegion, Dtype, Filter, LabelDtype, Layout, Output, Pipeline, PixelFormat, Transform};
+use shardtool_load::{Config, DecodedCache, Error, FurtherImage, FurtherKind, Loader, OnBad, SampleError};
+
+fn values() -> Vec<FurtherImage> {
+    vec![FurtherImage::of_kind(MASK, FurtherKind::Values)]
+}
+
+/// Compares the values of a further image with the same file as a label map, in all epochs.
+fn equal_to_masks(config: &Config) {
+    let mut loader = Loader::new(config).unwrap();
+    let mut rows = 0;
+    for _ in 0..3 {
+        while let Some(batch) = loader.next_batch().unwrap() {
+            let further = batch.pictures().find(|array| array.feature == Some(MASK)).unwrap();
+            assert_eq!((further.pixel_format, further.output.is_none()), (PixelFormat::GRAY16, true));
+            assert_eq!(further.shape, [batch.len(), 32, 32, 1]);
+            let row = further.bytes.len() / batch.len();
+            for (row, (valid, (values, mask))) in
+                batch.valid().iter().zip(further.bytes.chunks(row).zip(batch.mask(0).unwrap().chunks(row))).enumerate()
+            {
+                match valid {
+                    true => assert_eq!(values, mask, "row {row}"),
+                    false => assert!(values.iter().all(|value| *value == 0)),
+                }
+                rows += 1;
+            }
+            let stored = |value: &[u8; 2]| u16::from_le_bytes(*value) % (WIDE / 3) == 0;
+            assert!(further.bytes.as_chunks().0.iter().all(stored), "no value is mixed");
+        }
+    }
+    assert!(rows > 60);
+}
+
+#[test]
+fn values_move_as_label_maps_whatever_is_done_to_the_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<_> = (0..21).map(wide_quarters).collect();
+    let mut config = config(split(folder.path(), &samples), MASK);
+    let given = images(&mut config);
+    (given.more, given.mask_dtype, given.mask_fill) = (values(), LabelDtype::U16, Some(0));
+    equal_to_masks(&config);
+    images(&mut config).decoded_cache = Some(DecodedCache::new(40, 1 << 22));
+    equal_to_masks(&config);
+    let given = images(&mut config);
+    given.output = Some(Output::new(Dtype::F32, Layout::Nchw, [0.5; 3], [0.25; 3]).unwrap());
+    given.custom = Some(std::sync::Arc::new(|pixels, _| pixels.data.fill(7)));
+    equal_to_masks(&config);
+}
+
+#[test]
+fn unstated_kind_of_16_bits_is_refused_where_values_would_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<_> = (0..21).map(wide_quarters).collect();
+    let mut config = config(split(folder.path(), &samples), MASK);
+    let given = images(&mut config);
+    (given.more, given.masks) = (vec![FurtherImage::new(MASK)], vec![]);
+    let refused = |config: &Config| match Loader::new(config).map(drop).unwrap_err() {
+        Error::FurtherImage { source, .. } => matches!(*source, SampleError::FurtherKind { .. }),
+        error => panic!("{error}"),
+    };
+    assert!(refused(&config));
+    images(&mut config).pixel_format = PixelFormat::GRAY16;
+    assert!(refused(&config), "the crop is resized by a filter");
+    let nearest = Transform::ResizeTo { size: [32; 2], interpolation: Filter::Nearest };
+    images(&mut config).views[0].pipeline = Pipeline::new(vec![nearest]).unwrap();
+    assert!(Loader::new(&config).is_ok());
+    images(&mut config).decoded_cache = Some(DecodedCache::new(40, 1 << 22));
+    assert!(refused(&config), "the cache resizes by a filter");
+    images(&mut config).more = vec![FurtherImage::of_kind(MASK, FurtherKind::Color)];
+    assert!(Loader::new(&config).is_ok());
+}
+
+#[test]
+fn values_of_another_format_are_a_bad_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples: Vec<_> = (0..21).map(wide_quarters).collect();
+    samples[17].mask = samples[17].image.clone().unwrap().0;
+    samples[18].mask = vec![];
+    let mut config = config(split(folder.path(), &samples), MASK);
+    let given = images(&mut config);
+    (given.more, given.masks) = (values(), vec![]);
+    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    let mut loader = Loader::new(&config).unwrap();
+    while loader.next_batch().unwrap().is_some() {}
+    let mut bad = loader.bad_samples();
+    bad.sort_by_key(|sample| sample.id);
+    let SampleError::FurtherFormat { expected, found, .. } = &bad[0].error else { panic!("{:?}", bad[0].error) };
+    assert_eq!((*expected, *found), (Some("grey of 16 bits"), Some("RGB of 8 bits")));
+    assert!(matches!(bad[1].error, SampleError::NoFurtherImage { .. }));
+    assert_eq!(bad.len(), 2);
+}

@@ -113,7 +113,8 @@ pub(crate) struct LoadArguments {
     clip: Option<Clip>,
     /// Load an array, or a random crop of it
     ///
-    /// A crop is such as 64x64x64 (`*` for a whole dimension). Several arrays with one geometry are NAME,NAME. May be
+    /// A crop is such as 64x64x64 (`*` for a whole dimension). HxW, HxWx* or *xHxW instead says which dimensions are those of
+    /// the image: the array is then cropped and flipped with it. Several arrays with one geometry are NAME,NAME. May be
     /// repeated. If the dataset has no images, only arrays are loaded.
     #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]", help_heading = headings::DECODED, hide_short_help = true)]
     arrays: Vec<ArrayGroup>,

@@ -36,22 +36,36 @@ fn sampling(name: &str) -> Result<ClipSampling, String> {
 }
 
 /// Parses `NAME[,NAME…][:CROP]`: arrays with one geometry, and the random crop that a row holds, such as `64x64x64` (`*` for
-/// a whole dimension).
+/// a whole dimension), or the dimensions that follow the image: `HxW`, `HxWx*`, `*xHxW`.
 pub(crate) fn array(text: &str) -> Result<ArrayGroup, String> {
     let (name, crop) = text.split_once(':').map_or((text, None), |(name, crop)| (name, Some(crop)));
     let names: Vec<_> = name.split(',').map(str::to_owned).collect();
     if names.iter().any(String::is_empty) {
         return Err("expected NAME or NAME:CROP, for example ct:64x64x64".to_owned());
     }
-    let side = |side: &str| match side {
+    let mut group = ArrayGroup::new(names);
+    let Some(crop) = crop else { return Ok(group) };
+    let sides: Vec<_> = crop.split('x').collect();
+    if let Some(height) = sides.iter().position(|side| *side == "H") {
+        let others = |(d, side): (usize, &&str)| match d.checked_sub(height) {
+            Some(0) => *side == "H",
+            Some(1) => *side == "W",
+            _ => *side == "*",
+        };
+        if sides.len() < height + 2 || !sides.iter().enumerate().all(others) {
+            return Err(format!("`{crop}`: expected H, then W, and * for the other dimensions, for example *xHxW"));
+        }
+        group.image_axes = Some((height, height + 1));
+        return Ok(group);
+    }
+    let side = |side: &&str| match *side {
         "*" => Ok(None),
         number => number.parse().ok().filter(|n| *n > 0).map(Some).ok_or_else(|| {
-            format!("crop `{}`: expected lengths of 1 or more, for example 64x64x*", crop.unwrap_or_default())
+            format!("crop `{crop}`: expected lengths of 1 or more, for example 64x64x*, or HxW to follow the image")
         }),
     };
-    let size = crop.map(|crop| crop.split('x').map(side).collect::<Result<_, _>>()).transpose()?;
-    let mut group = ArrayGroup::new(names);
-    group.crop = size.map(|size| ArrayCrop { size, random: true });
+    let size = sides.iter().map(side).collect::<Result<_, _>>()?;
+    group.crop = Some(ArrayCrop { size, random: true });
     Ok(group)
 }
 
@@ -76,7 +90,14 @@ mod tests {
         assert_eq!(array("ct,seg:8").unwrap().features, ["ct", "seg"]);
         let crop = array("ct:64x*x8").unwrap().crop.unwrap();
         assert_eq!((crop.size, crop.random), (vec![Some(64), None, Some(8)], true));
-        for refused in ["", ":4", "ct,:4", "ct:", "ct:4x", "ct:0", "ct:-1"] {
+        for (text, axes) in [("depth:HxW", (0, 1)), ("normals:HxWx*", (0, 1)), ("maps:*xHxW", (1, 2))] {
+            let group = array(text).unwrap();
+            assert_eq!((group.image_axes, group.crop), (Some(axes), None), "{text}");
+        }
+        for refused in [
+            "", ":4", "ct,:4", "ct:", "ct:4x", "ct:0", "ct:-1", "d:H", "d:W", "d:WxH", "d:Hx*xW", "d:HxWx4", "d:HxWxH",
+            "d:hxw",
+        ] {
             assert!(array(refused).is_err(), "{refused}");
         }
     }

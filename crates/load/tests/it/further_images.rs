@@ -2,7 +2,7 @@
 
 use crate::dataset::MASK;
 use crate::masks::{WIDE, config, images, split, wide_quarters};
-use shardtool_decode::{DecodedRegion, Dtype, Filter, LabelDtype, Layout, Output, Pipeline, PixelFormat, Transform};
+use shardtool_decode::{Dtype, LabelDtype, Layout, Output, Pipeline, PixelFormat, Transform};
 use shardtool_load::{Config, DecodedCache, Error, FurtherImage, FurtherKind, Loader, OnBad, SampleError};
 
 fn values() -> Vec<FurtherImage> {
@@ -65,8 +65,8 @@ fn unstated_kind_of_16_bits_is_refused_where_values_would_change() {
     assert!(refused(&config));
     images(&mut config).pixel_format = PixelFormat::GRAY16;
     assert!(refused(&config), "the crop is resized by a filter");
-    let nearest = Transform::ResizeTo { size: [32; 2], interpolation: Filter::Nearest };
-    images(&mut config).views[0].pipeline = Pipeline::new(vec![nearest]).unwrap();
+    let moves = vec![Transform::CenterCrop { size: [32; 2] }, Transform::HorizontalFlip { p: 0.5 }];
+    images(&mut config).views[0].pipeline = Pipeline::new(moves).unwrap();
     assert!(Loader::new(&config).is_ok());
     images(&mut config).decoded_cache = Some(DecodedCache::new(40, 1 << 22));
     assert!(refused(&config), "the cache resizes by a filter");

@@ -32,8 +32,13 @@ impl PlannedImage<'_> {
             let values = &mut scratch.bounded;
             values.clear();
             values.reserve_exact(pixels((width, height)) as usize * DTYPE.bytes());
+            let line: Vec<u8> = (0..columns).flat_map(u16::to_le_bytes).collect();
             for row in 0..rows {
-                (0..columns).for_each(|column| values.extend(if of_rows { row } else { column }.to_le_bytes()));
+                values.extend_from_slice(&line);
+                if of_rows {
+                    let start = values.len() - line.len();
+                    values[start..].as_chunks_mut().0.fill(row.to_le_bytes());
+                }
             }
             labels.set((width, height), DTYPE, values)?;
             if let Some(bounded) = bounded {

@@ -28,7 +28,7 @@ fn equal_to_masks(config: &Config) {
                 }
                 rows += 1;
             }
-            let stored = |value: &[u8; 2]| u16::from_le_bytes(*value) % (WIDE / 3) == 0;
+            let stored = |value: &[u8; 2]| u16::from_le_bytes(*value).is_multiple_of(WIDE / 3);
             assert!(further.bytes.as_chunks().0.iter().all(stored), "no value is mixed");
         }
     }

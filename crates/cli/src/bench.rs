@@ -4,10 +4,10 @@ use crate::device::{DeviceArguments, OnDevice};
 use crate::exit::Exit;
 use crate::headings;
 use crate::load::LoadArguments;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::text;
 use serde_json::json;
-use shardtool_load::{Content, Loader, Stats};
+use shardtool_load::{Content, Loader, Notice, Stats};
 use std::io::Write;
 use std::time::Instant;
 
@@ -110,6 +110,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         samples += epoch(&mut target)?;
     }
     let (seconds, cpu) = (warm.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    if let Target::Host(loader) = &target {
+        // The statistics have the other notices.
+        let unmoved = loader.notices().into_iter().filter(|notice| matches!(notice, Notice::UnmovedArray { .. }));
+        unmoved.for_each(|notice| output::message(format_args!("warning: {notice}")));
+    }
     let total = target.stats();
     let mut stats = total.since(&before);
     // A bad sample is counted once in a run, most often in the warm-up epoch.

@@ -1,6 +1,7 @@
 //! A worker thread: claims rows in order, and fills each from its record.
 
 mod clip;
+mod in_image;
 mod mask;
 mod packed;
 
@@ -15,7 +16,6 @@ use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::{ReadTimer, WorkerMeters};
-use crate::notices::Notice;
 use crate::packing;
 use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -385,18 +385,10 @@ impl<'e> Worker<'e> {
             Some(images) => Some((images, PlannedImage::of(record, images, |_| views, draws, of_objects)?)),
             None => None,
         };
-        let mut positions = 0;
-        if let (Some(arrays), Some((_, planned))) = (&arrays, &image) {
-            arrays.check_size(&config.arrays, planned.size())?;
-            if config.arrays.follow_image() {
-                positions = planned.position_scratch();
-            }
-            if planned.moves_pixels() {
-                for feature in arrays.unmoved(&config.arrays, planned.size()) {
-                    engine.notices.add(Notice::UnmovedArray { feature: feature.to_owned(), size: planned.size() });
-                }
-            }
-        }
+        let positions = match (&arrays, &image) {
+            (Some(arrays), Some((_, planned))) => in_image::prepare(engine, arrays, planned)?,
+            _ => 0,
+        };
         let scratch = ScratchBytes {
             images: positions + image.as_ref().map_or(0, |(_, planned)| planned.scratch),
             arrays: arrays.as_ref().map_or(0, |arrays| arrays.scratch),
@@ -476,10 +468,8 @@ fn write(
     let config = &engine.config;
     if let Some(arrays) = arrays {
         let start = Instant::now();
-        if let Some((_, planned)) = image.as_ref().filter(|_| config.arrays.follow_image()) {
-            let mut positions = std::mem::take(&mut scratch.arrays.positions);
-            planned.find_positions(scratch, &mut positions)?;
-            scratch.arrays.positions = positions;
+        if let Some((_, planned)) = &image {
+            in_image::find_positions(engine, planned, scratch)?;
         }
         let read = arrays.write(record, &config.arrays, &mut scratch.arrays, &mut target.pixels.arrays)?;
         meters.bytes.fetch_add(read, Ordering::Relaxed);

@@ -3,7 +3,6 @@
 use super::step::{EraseValue, Transform};
 use crate::operation::Interpolation;
 use crate::pixel_format::{Channels, Depth, PixelFormat};
-use crate::resize::Filter;
 
 impl Transform {
     /// Returns the name of this step, or of one inside it, if it is not defined for a format.
@@ -53,15 +52,11 @@ impl Transform {
             Transform::AugMix { .. } => if_deep("aug_mix"),
         }
     }
+
     /// Returns whether this step, or one inside it, computes values from pixels, so that a result may have values that no pixel of
     /// the image has. Those that only move pixels, or overwrite them with one colour, do not.
     pub(super) fn computes_values(&self) -> bool {
         match self {
-            Transform::RandomResizedCrop { interpolation, .. }
-            | Transform::Resize { interpolation, .. }
-            | Transform::ResizeTo { interpolation, .. }
-            | Transform::ScaleJitter { interpolation, .. }
-            | Transform::RandomShortestSize { interpolation, .. } => *interpolation != Filter::Nearest,
             Transform::RandomRotation { interpolation, .. }
             | Transform::RandomAffine { interpolation, .. }
             | Transform::RandomPerspective { interpolation, .. } => *interpolation != Interpolation::Nearest,
@@ -76,6 +71,7 @@ impl Transform {
             | Transform::FixedSizeCrop { .. }
             | Transform::RandomErasing { value: EraseValue::Color(_), .. } => false,
             Transform::RandomApply { transforms, .. } => transforms.iter().any(Transform::computes_values),
+            // Resizes, whose filters are for colours, and changes of colours.
             _ => true,
         }
     }

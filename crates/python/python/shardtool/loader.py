@@ -151,8 +151,7 @@ class Loader(Generic[T, B]):
     device_memory_limit
         Bytes, or text, that batches may use on each device. Default: all of its memory.
     slots
-        Batches that each device has memory for: those that the consumer holds, one being uploaded, the others ready.
-        Default: 4.
+        Batches that each device has memory for: held by the consumer, being uploaded, or ready. Default: 4.
     policy
         How replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`: each replica gets every sample.
     apply_orientation
@@ -167,23 +166,19 @@ class Loader(Generic[T, B]):
         `[N, H, W]` of type `mask_dtype`, filled with its largest value in rows without a sample. Of several features each
         has its own name in the batch. On the host only, and not with `Views`.
     mask_dtype
-        Type of the labels: `"uint8"`, or `"uint16"` for maps of 16 bits, such as instances. A label that does not fit makes
-        a bad sample.
+        Type of the labels: `"uint8"`, or `"uint16"`, such as for instances. A label that does not fit makes a bad sample.
     mask_fill
         The label outside the image, where it is padded or rotated. Default: the largest one, which losses ignore.
     more_images
         Features with further images of each record, of the size of its image. They go through the same steps with the same
-        random numbers; batches have them by their feature's name. On the host only. A dict gives the kind of each:
-        `{"after": "color", "depth": "values"}`. Values, such as depths or ids coded as RGB, follow the geometry by nearest
-        neighbour, with 0 outside the image; changes of colour, your own function, `dtype`, `mean` and `std` leave them as
-        they are: `[N, H, W, C]` uint8, or uint16 if the PNG or TIFF has 16 bits. Without a kind, images are colours, but
-        grey of 16 bits and images with a palette are refused where their values would be mixed or shortened.
+        random numbers; batches have them by their feature's name. A dict gives the kind of each: `{"depth": "values"}`, which
+        follow the geometry by nearest neighbour and stay as they are stored, `[N, H, W, C]` uint8 or uint16, or `"color"`.
+        Without a kind, grey of 16 bits and palettes are refused where their values would change. On the host only.
     clip
         `Clip(...)`: frames of a video in place of the image; batches have them by their feature's name. On the host only, and
         not with masks, objects, further images or `batch_transform`.
     objects
-        Boxes, other values and keypoints of objects, which go through the same geometry. On the host only, and not with
-        `Views`.
+        Boxes, other values and keypoints of objects, which go through the same geometry. On the host only; not with `Views`.
     batch_transform
         `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
         `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only. With a `device`, images are mixed

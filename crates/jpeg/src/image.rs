@@ -18,7 +18,18 @@ impl<'a> ParsedImage<'a> {
     /// # Errors
     /// As [`Header::parse`].
     pub fn parse(jpeg: &'a [u8], limits: &Limits) -> Result<ParsedImage<'a>> {
-        let (parser, scan) = Parser::start(jpeg, limits)?;
+        let (parser, scan) = Parser::start(jpeg, limits, false)?;
+        Ok(ParsedImage { parser, scan })
+    }
+
+    /// As [`ParsedImage::parse`], but two or four components have no colour space ([`Color::Samples`](crate::Color::Samples)):
+    /// the pixels that are decoded are their samples, as many bytes as components. For JPEG inside other formats, which say what
+    /// the components are.
+    ///
+    /// # Errors
+    /// As [`Header::parse`].
+    pub fn parse_samples(jpeg: &'a [u8], limits: &Limits) -> Result<ParsedImage<'a>> {
+        let (parser, scan) = Parser::start(jpeg, limits, true)?;
         Ok(ParsedImage { parser, scan })
     }
 

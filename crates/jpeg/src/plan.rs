@@ -79,6 +79,8 @@ pub(crate) struct DecodePlan {
     count: usize,
     /// The channels of the pixels.
     pub channels: Channels,
+    /// Bytes of a pixel.
+    pub pixel_bytes: usize,
     /// MCUs across and down.
     pub mcus: (u32, u32),
     /// Blocks in an MCU.
@@ -115,7 +117,11 @@ impl DecodePlan {
         // Luma is all that grey needs; the coefficients of chroma are decoded to find those of luma, but not transformed.
         let count = match (request.channels, header.color) {
             (Channels::Gray, Color::Grey | Color::YCbCr) => 1,
-            (Channels::Rgb, _) | (Channels::Gray, Color::Rgb | Color::Cmyk | Color::Ycck) => components,
+            (Channels::Rgb, _) | (Channels::Gray, _) => components,
+        };
+        let pixel_bytes = match header.color {
+            Color::Samples(count) => usize::from(count),
+            _ => request.channels.count(),
         };
         let used = || planes[..count].iter();
         let start = used().map(|p: &Plane| p.rows.start / p.rows_per_mcu()).min().unwrap_or(0);
@@ -125,6 +131,7 @@ impl DecodePlan {
             rect,
             count,
             channels: request.channels,
+            pixel_bytes,
             mcus: header.mcus(),
             mcu_blocks,
             mcu_rows: start..end,
@@ -150,7 +157,7 @@ impl DecodePlan {
 
     /// Checks that a buffer of `found` bytes with `stride` bytes from row to row has room for the pixels.
     pub(crate) fn check_buffer(&self, found: usize, stride: usize) -> Result<()> {
-        let row = self.rect.width as usize * self.channels.count();
+        let row = self.rect.width as usize * self.pixel_bytes;
         let expected = stride.checked_mul(self.rect.height as usize - 1).and_then(|n| n.checked_add(row));
         match expected {
             Some(n) if n <= found && row <= stride => Ok(()),

@@ -18,7 +18,6 @@ pub(super) fn select<const N: usize, const M: usize>(data: &mut [u8], count: usi
 }
 
 /// Converts inks, of which 255 covers, to RGB, as Pillow does.
-#[cfg(feature = "jp2")]
 pub(super) fn cmyk_to_rgb([c, m, y, k]: [u8; 4]) -> [u8; 3] {
     let rest = 255 - u32::from(k);
     [c, m, y].map(|ink| {

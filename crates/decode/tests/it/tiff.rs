@@ -1,5 +1,7 @@
 //! Generated TIFF files of the kinds that writers produce, compared with pixels computed from their samples.
 
+use std::io::Write;
+
 use shardtool_decode::{DecodeOptions, Error, FloatRange, Limits, decode, probe};
 
 const WIDTH: u32 = 21;
@@ -32,9 +34,16 @@ impl Tiff {
         if self.big_endian { value.to_be_bytes() } else { value.to_le_bytes() }
     }
 
-    /// Splits packed rows into strips of 5 rows.
+    /// Splits packed rows into strips of 5 rows, which are compressed if the compression is Deflate.
     fn strips(mut self, rows: &[Vec<u8>]) -> Vec<u8> {
-        self.chunks.extend(rows.chunks(5).map(<[_]>::concat));
+        let deflated = self.tags.contains(&(259, vec![8]));
+        let compressed = |strip: Vec<u8>| {
+            let mut zlib = flate2::write::ZlibEncoder::new(vec![], flate2::Compression::fast());
+            zlib.write_all(&strip).unwrap();
+            zlib.finish().unwrap()
+        };
+        let strips = rows.chunks(5).map(<[_]>::concat);
+        self.chunks.extend(strips.map(|strip| if deflated { compressed(strip) } else { strip }));
         let (offsets, lengths) = (273, 279);
         self.tag(278, [5]).bytes(offsets, lengths)
     }
@@ -184,6 +193,9 @@ fn decodes_packbits_and_horizontal_predictor() {
         (0..WIDTH).flat_map(|x| [0, 1, 2].map(|i| rgb(x, y)[i].wrapping_sub(before(x)[i]))).collect()
     };
     let rows: Vec<Vec<u8>> = (0..HEIGHT).map(differences).collect();
+    assert_eq!(decoded(&Tiff::new(2, 8, 3).tag(259, [8]).tag(317, [2]).strips(&rows)), pixels(rgb));
+    // Without LZW, Deflate and Zstandard libtiff ignores the tag.
+    let rows: Vec<Vec<u8>> = (0..HEIGHT).map(|y| (0..WIDTH).flat_map(|x| rgb(x, y)).collect()).collect();
     assert_eq!(decoded(&Tiff::new(2, 8, 3).tag(317, [2]).strips(&rows)), pixels(rgb));
 
     let grey = |x: u32, y: u32| if x < 9 { 77 } else { sample(x, y, 0) };
@@ -216,7 +228,10 @@ fn rejects_unsupported_kinds_by_name_but_reads_their_headers() {
     for (tiff, name) in [
         (Tiff::new(1, 24, 1).tag(339, [3]), "floating-point samples of other than"),
         (Tiff::new(8, 8, 3), "CIELab"),
-        (Tiff::new(6, 8, 3), "YCbCr"),
+        (Tiff::new(6, 8, 3).tag(530, [3, 1]), "YCbCr of other than 4:4:4"),
+        (Tiff::new(6, 16, 3).tag(530, [1, 1]), "YCbCr of other than 3 samples"),
+        (Tiff::new(5, 8, 3), "CMYK of other than"),
+        (Tiff::new(1, 8, 1).tag(259, [3]), "fax compression of other than 1-bit"),
         (Tiff::new(6, 8, 3).tag(259, [6]), "old-style JPEG"),
         (Tiff::new(2, 8, 3).tag(259, [34925]), "LZMA"),
         (Tiff::new(1, 3, 1), "samples of other than 1, 2, 4"),
@@ -269,13 +284,94 @@ fn scales_floating_point_samples_by_the_given_range() {
                 })
                 .collect();
             let tiff = Tiff { big_endian, ..Tiff::new(if samples == 3 { 2 } else { 1 }, bits, samples) };
-            let file = tiff.tag(339, [3]).tag(317, [predictor]).strips(&rows);
+            let file = tiff.tag(339, [3]).tag(259, [8]).tag(317, [predictor]).strips(&rows);
             let expected = pixels(|x, y| [0, 1, 2].map(|c| scaled(value(x, y, c.min(samples - 1)))));
             let case = format!("{bits} bits, big endian: {big_endian}, predictor {predictor}, {samples} samples");
             assert_eq!(decode(&file, &options).unwrap().data, expected, "{case}");
             let refused = decode(&file, &DecodeOptions::default()).unwrap_err();
             assert!(matches!(refused, Error::FloatSamples { .. }), "{case}: {refused}");
             assert!(refused.to_string().contains("`float_range`"), "{refused}");
+        }
+    }
+}
+
+/// White and black codes of T.4, as bits, and the rows that they stand for: the first with an end-of-line code that ends at a byte.
+#[test]
+fn decodes_fax_data_of_every_coding() {
+    // 3 white, 7 black, 11 white: 1000 00011 01000; end of line: 000000000001.
+    let row = "10000001101000";
+    let bits = |text: String| -> Vec<u8> {
+        let text = text.replace(' ', "");
+        text.as_bytes().chunks(8).map(|b| b.iter().enumerate().fold(0, |v, (i, b)| v | (b - b'0') << (7 - i))).collect()
+    };
+    let black = |x: u32| (3..10).contains(&x);
+    let expected = pixels(|x, _| if black(x) { [0; 3] } else { [255; 3] });
+    let end = "000000000001";
+    // Vertical mode, unchanged: three changes, that at the end of the row included.
+    let same = "111";
+    let strip = |first: &str, others: &str| bits(format!("{first}{}", others.repeat(4)));
+    let aligned = format!("0000{end}{row}00");
+    for (compression, options, strip) in [
+        (2, 0, strip(&format!("{row}00"), &format!("{row}00"))),
+        (3, 0, strip(&format!("{end}{row}"), &format!("{end}{row}"))),
+        (3, 4, strip(&aligned, &aligned)),
+        (3, 1, strip(&format!("{end}1{row}"), &format!("{end}0{same}"))),
+        (4, 0, strip(&format!("001{}1", "100000011"), same)),
+    ] {
+        for low_bits_first in [false, true] {
+            let mut tiff = Tiff::new(0, 1, 1).tag(259, [compression]).tag(292, [options]).tag(278, [5]);
+            let order = |byte: &u8| if low_bits_first { byte.reverse_bits() } else { *byte };
+            tiff.chunks = vec![strip.iter().map(order).collect(); HEIGHT.div_ceil(5) as usize];
+            let file = tiff.tag(266, [if low_bits_first { 2 } else { 1 }]).bytes(273, 279);
+            assert_eq!(decoded(&file), expected, "compression {compression}, options {options}");
+        }
+    }
+}
+
+/// What Pillow 13 writes for `Image.new("1", (64, 16), 0).save(file, "TIFF", compression="group3")`.
+#[test]
+fn decodes_group_3_as_pillow_writes_it() {
+    let mut tiff = Tiff::new(1, 1, 1).tag(259, [3]).tag(256, [64]).tag(257, [16]).tag(278, [16]);
+    let strip: Vec<u8> = [
+        0x00, 0x1d, 0x9a, 0x80, 0x0e, 0xcd, 0x40, 0x07, 0x66, 0xa0, 0x03, 0xb3, 0x50, 0x01, 0xd9, 0xa8, 0x00, 0xec, 0xd4, 0x00,
+        0x76, 0x6a, 0x00, 0x3b, 0x35, 0x00, 0x1d, 0x9a, 0x80, 0x0e, 0xcd, 0x40, 0x07, 0x66, 0xa0, 0x03, 0xb3, 0x50, 0x01, 0xd9,
+        0xa8, 0x00, 0xec, 0xd4, 0x00, 0x76, 0x6a, 0x00, 0x3b, 0x35,
+    ]
+    .into();
+    tiff.chunks = vec![strip];
+    let pixels = decode(&tiff.bytes(273, 279), &DecodeOptions::default()).unwrap();
+    assert_eq!((pixels.width, pixels.height, pixels.data), (64, 16, vec![0; 64 * 16 * 3]));
+}
+
+#[test]
+fn names_the_row_of_damaged_fax_data() {
+    let mut tiff = Tiff::new(0, 1, 1).tag(259, [4]).tag(278, [HEIGHT]);
+    // One row that is white, then a code that does not exist.
+    tiff.chunks = vec![vec![0b1000_0000, 0, 0]];
+    let error = decode(&tiff.bytes(273, 279), &DecodeOptions::default()).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap();
+    assert_eq!(source.to_string(), "damaged fax data in row 1 of a strip or tile");
+    assert!(source.source().is_some());
+}
+
+/// The expected pixels are Pillow's `convert("RGB")` of these inks.
+#[test]
+fn converts_inks_as_pillow_does() {
+    let samples = [([245, 55, 225, 215], [2, 31, 5]), ([0, 255, 127, 0], [255, 0, 128]), ([254, 1, 128, 126], [1, 128, 64])];
+    for (inks, rgb) in samples {
+        for planar in [false, true] {
+            let row = |plane: usize| vec![inks[plane]; WIDTH as usize];
+            let rows = |of: Vec<u8>| vec![of; HEIGHT as usize];
+            let tiff = Tiff::new(5, 8, 4).tag(284, [if planar { 2 } else { 1 }]);
+            let file = match planar {
+                false => tiff.strips(&rows(inks.repeat(WIDTH as usize))),
+                true => {
+                    let mut tiff = tiff.tag(278, [HEIGHT]);
+                    tiff.chunks = (0..4).map(|plane| rows(row(plane)).concat()).collect();
+                    tiff.bytes(273, 279)
+                }
+            };
+            assert_eq!(decoded(&file), pixels(|_, _| rgb), "planar: {planar}");
         }
     }
 }

@@ -60,6 +60,9 @@ pub enum Color {
     Cmyk,
     /// YCbCr of inverted cyan, magenta and yellow; and inverted black: by the Adobe marker.
     Ycck,
+    /// This number of components without a colour space, two or four: only of an image that is parsed for its
+    /// [samples](crate::ParsedImage::parse_samples).
+    Samples(u8),
 }
 
 /// One colour component of the frame.
@@ -98,13 +101,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// The colour components: one, three or four.
+    /// The colour components: one, three or four; two only of an image that is parsed for its samples.
     #[must_use]
     pub fn components(&self) -> &[Component] {
         let count = match self.color {
             Color::Grey => 1,
             Color::YCbCr | Color::Rgb => 3,
             Color::Cmyk | Color::Ycck => 4,
+            Color::Samples(count) => usize::from(count),
         };
         &self.components[..count]
     }
@@ -188,7 +192,7 @@ impl Frame {
         if found > allowed {
             return Err(Error::Limit { what: "pixels", allowed, found });
         }
-        if !matches!(count, 1 | 3 | 4) {
+        if !(1..=MAX_COMPONENTS as u8).contains(&count) {
             return Err(Error::Unsupported(Feature::Components(count)));
         }
         let mut components = [Component::default(); MAX_COMPONENTS];
@@ -205,10 +209,12 @@ impl Frame {
     }
 
     /// Returns the header with the colour space that libjpeg chooses: by JFIF first, then by the Adobe marker's `transform`,
-    /// then by the component identifiers.
-    pub(super) fn header(&self, jfif: bool, adobe: Option<u8>) -> Result<Header> {
+    /// then by the component identifiers. With `samples`, two and four components have none.
+    pub(super) fn header(&self, jfif: bool, adobe: Option<u8>, samples: bool) -> Result<Header> {
         let ids = self.components.map(|c| c.id);
         let color = match (self.count, jfif, adobe) {
+            (2 | 4, _, _) if samples => Color::Samples(self.count as u8),
+            (2, _, _) => return Err(Error::Unsupported(Feature::Components(2))),
             (1, _, _) => Color::Grey,
             (4, _, None | Some(0)) => Color::Cmyk,
             (4, _, Some(_)) => Color::Ycck,

@@ -7,7 +7,7 @@ use super::segment::{self, APP0, APP14, DAC, DHT, DQT, DRI, EOI, JPG, SOI, SOS, 
 use super::standard;
 use crate::error::{Error, Feature, Result};
 
-/// The most components of a scan with entry points. An image of more is decoded like one of several scans.
+/// The components of a scan with entry points, unless it has a single one. An image of two or four is decoded like one of several scans.
 pub(crate) const SEQUENTIAL_COMPONENTS: usize = 3;
 
 /// A component in a scan header.
@@ -60,8 +60,8 @@ pub(crate) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Parses the segments up to and including the first scan header.
-    pub(crate) fn start(jpeg: &'a [u8], limits: &Limits) -> Result<(Parser<'a>, ScanHeader)> {
+    /// Parses the segments up to and including the first scan header. With `samples`, two and four components have no colour space.
+    pub(crate) fn start(jpeg: &'a [u8], limits: &Limits, samples: bool) -> Result<(Parser<'a>, ScanHeader)> {
         segment::check_start(jpeg)?;
         let mut frame: Option<Frame> = None;
         let (mut jfif, mut adobe) = (false, None);
@@ -96,12 +96,12 @@ impl<'a> Parser<'a> {
                 APP14 if s.body.len() >= 12 && s.body.starts_with(b"Adobe") => adobe = Some(s.body[11]),
                 SOS => {
                     let frame = frame.ok_or_else(|| s.error("a frame header before the first scan", 0u8))?;
-                    parser.header = frame.header(jfif, adobe)?;
+                    parser.header = frame.header(jfif, adobe, samples)?;
                     parser.header.restart_interval = parser.restart_interval;
                     let scan = parser.scan_header(&s)?;
                     let components = parser.header.components().len();
                     parser.header.one_scan = scan.components().len() == components
-                        && components <= SEQUENTIAL_COMPONENTS
+                        && matches!(components, 1 | SEQUENTIAL_COMPONENTS)
                         && parser.header.process == Process::Sequential;
                     return Ok((parser, scan));
                 }

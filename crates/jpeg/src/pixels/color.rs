@@ -24,7 +24,7 @@ impl From<Color> for Conversion {
         match color {
             Color::Grey => Conversion::Grey,
             Color::YCbCr | Color::Ycck => Conversion::YCbCr,
-            Color::Rgb | Color::Cmyk => Conversion::Rgb,
+            Color::Rgb | Color::Cmyk | Color::Samples(_) => Conversion::Rgb,
         }
     }
 }
@@ -35,9 +35,16 @@ pub(crate) fn convert(cpu: &CpuFeatures, color: Color, [a, b, c, k]: [&[u8]; 4],
     convert_three(cpu, color.into(), [a, b, c], out);
     let pixels = out.as_chunks_mut().0.iter_mut().zip(k);
     match color {
-        Color::Grey | Color::YCbCr | Color::Rgb => {}
+        Color::Grey | Color::YCbCr | Color::Rgb | Color::Samples(_) => {}
         Color::Cmyk => pixels.for_each(|(o, &k)| *o = with_black(*o, k)),
         Color::Ycck => pixels.for_each(|(o, &k)| *o = with_black(o.map(|v| 255 - v), k)),
+    }
+}
+
+/// Fills `out` with pixels of one byte for each row of samples.
+pub(crate) fn interleave(rows: &[&[u8]], out: &mut [u8]) {
+    for (i, row) in rows.iter().enumerate() {
+        out[i..].iter_mut().step_by(rows.len()).zip(*row).for_each(|(out, &sample)| *out = sample);
     }
 }
 
@@ -74,7 +81,7 @@ fn convert_three(cpu: &CpuFeatures, conversion: Conversion, rows: [&[u8]; 3], ou
 pub(crate) fn convert_to_gray(color: Color, [a, b, c, k]: [&[u8]; 4], out: &mut [u8]) {
     let inks = || a.iter().zip(b).zip(c).zip(k).map(|(((&a, &b), &c), &k)| ([a, b, c], k));
     match color {
-        Color::Grey | Color::YCbCr => out.copy_from_slice(&a[..out.len()]),
+        Color::Grey | Color::YCbCr | Color::Samples(_) => out.copy_from_slice(&a[..out.len()]),
         Color::Rgb => out.iter_mut().zip(a).zip(b).zip(c).for_each(|(((o, &r), &g), &b)| *o = luma([r, g, b])),
         Color::Cmyk => out.iter_mut().zip(inks()).for_each(|(o, (inks, k))| *o = luma(with_black(inks, k))),
         Color::Ycck => out.iter_mut().zip(inks()).for_each(|(o, ([y, cb, cr], k))| {

@@ -114,7 +114,7 @@ impl PixelWriter {
         };
         while self.y < rect.y + rect.height && ready(self.y, &self.windows) {
             let at = (self.y - rect.y) as usize * stride;
-            let pixels = &mut out[at..at + rect.width as usize * plan.channels.count()];
+            let pixels = &mut out[at..at + rect.width as usize * plan.pixel_bytes];
             for (window, plane) in self.windows.iter_mut().zip(planes) {
                 window.upsample(cpu, plane, self.y);
             }
@@ -123,9 +123,10 @@ impl PixelWriter {
                 None => &[],
             };
             let rows = [row(0), row(1), row(2), row(3)];
-            match plan.channels {
-                Channels::Rgb => color::convert(cpu, color, rows, pixels),
-                Channels::Gray => color::convert_to_gray(color, rows, pixels),
+            match (color, plan.channels) {
+                (Color::Samples(count), _) => color::interleave(&rows[..usize::from(count)], pixels),
+                (_, Channels::Rgb) => color::convert(cpu, color, rows, pixels),
+                (_, Channels::Gray) => color::convert_to_gray(color, rows, pixels),
             }
             self.y += 1;
         }

@@ -1,7 +1,9 @@
 //! Converts pixels of one byte per sample to RGB.
 
 use super::layout::{Layout, unsupported};
-use super::tags::{compression, photometric};
+use super::tags::photometric;
+use super::ycbcr::Ycbcr;
+use crate::codecs::to_rgb::cmyk_to_rgb;
 use crate::error::Error;
 
 /// The conversion for one image.
@@ -18,6 +20,8 @@ enum ColorKind {
     /// One sample, an index into a table of colours.
     Table(Box<[[u8; 3]; 256]>),
     Rgb,
+    Cmyk,
+    Ycbcr(Box<Ycbcr>),
 }
 
 impl Color {
@@ -29,9 +33,17 @@ impl Color {
                 ColorKind::Rgb
             }
             photometric::RGB => return Err(unsupported("RGB of other than 8 or 16 bits, or of fewer than 3 samples")),
+            photometric::CMYK if layout.samples >= 4 && matches!(layout.bits, 8 | 16) && !layout.is_float() => {
+                ColorKind::Cmyk
+            }
+            photometric::CMYK => return Err(unsupported("CMYK of other than 8 or 16 bits, or of fewer than 4 samples")),
+            photometric::YCBCR if layout.samples != 3 || layout.bits != 8 => {
+                return Err(unsupported("YCbCr of other than 3 samples of 8 bits"));
+            }
+            photometric::YCBCR if layout.is_ycbcr() => ColorKind::Ycbcr(Box::new(Ycbcr::new(layout)?)),
             // The JPEG decoder converts to RGB.
-            photometric::YCBCR if layout.compression == compression::JPEG && layout.samples == 3 => ColorKind::Rgb,
-            photometric::YCBCR => return Err(unsupported("YCbCr in other than (new-style) JPEG compression")),
+            photometric::YCBCR if !layout.planar => ColorKind::Rgb,
+            photometric::YCBCR => return Err(unsupported("YCbCr in planes of JPEG")),
             photometric::CIE_LAB | photometric::ICC_LAB | photometric::ITU_LAB => {
                 return Err(unsupported("CIELab colours"));
             }
@@ -42,10 +54,20 @@ impl Color {
         Ok(Color { kind, stride: layout.chunk_samples(), planar: layout.planar, premultiplied })
     }
 
+    /// Returns the conversion of YCbCr.
+    pub(super) fn ycbcr(&self) -> Option<&Ycbcr> {
+        match &self.kind {
+            ColorKind::Ycbcr(ycbcr) => Some(ycbcr),
+            _ => None,
+        }
+    }
+
     /// Returns the number of planes that are needed.
     pub(super) fn planes(&self) -> usize {
         match self.kind {
             ColorKind::Rgb if self.planar => 3 + usize::from(self.premultiplied),
+            ColorKind::Cmyk if self.planar => 4,
+            ColorKind::Ycbcr(_) if self.planar => 3,
             _ => 1,
         }
     }
@@ -60,7 +82,23 @@ impl Color {
             ColorKind::Rgb if self.planar && plane == 3 => {
                 samples.iter().zip(out).for_each(|(alpha, out)| *out = out.map(|v| divided(v, *alpha)));
             }
-            ColorKind::Rgb if self.planar => samples.iter().zip(out).for_each(|(sample, out)| out[plane] = *sample),
+            ColorKind::Cmyk if self.planar && plane == 3 => {
+                samples.iter().zip(out).for_each(|(k, out)| *out = cmyk_to_rgb([out[0], out[1], out[2], *k]));
+            }
+            ColorKind::Ycbcr(ycbcr) if self.planar && plane == 2 => {
+                samples.iter().zip(out).for_each(|(cr, out)| *out = ycbcr.rgb(out[0], out[1], *cr));
+            }
+            ColorKind::Rgb | ColorKind::Cmyk | ColorKind::Ycbcr(_) if self.planar => {
+                samples.iter().zip(out).for_each(|(sample, out)| out[plane] = *sample);
+            }
+            ColorKind::Cmyk => samples.chunks_exact(self.stride).zip(out).for_each(|(pixel, out)| {
+                *out = cmyk_to_rgb([pixel[0], pixel[1], pixel[2], pixel[3]]);
+            }),
+            ColorKind::Ycbcr(ycbcr) => {
+                samples.chunks_exact(self.stride).zip(out).for_each(|(pixel, out)| {
+                    *out = ycbcr.rgb(pixel[0], pixel[1], pixel[2]);
+                });
+            }
             ColorKind::Rgb if self.premultiplied => {
                 samples.chunks_exact(self.stride).zip(out).for_each(|(pixel, out)| {
                     *out = [0, 1, 2].map(|i| divided(pixel[i], pixel[3]));

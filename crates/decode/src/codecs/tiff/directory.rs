@@ -82,6 +82,18 @@ impl<'a> Directory<'a> {
         Ok(value.map_or(vec![], |(value, element)| value.chunks_exact(element).map(|v| self.unsigned(v)).collect()))
     }
 
+    /// Returns the `N` rational numbers of a tag: fractions of two unsigned integers of 32 bits; 0 if divided by 0.
+    pub(super) fn rationals<const N: usize>(&self, tag: u16) -> Result<Option<[f32; N]>, Error> {
+        let Some(value) = self.raw(tag)? else { return Ok(None) };
+        let half = |bytes: &[u8]| self.unsigned(bytes) as u32 as f32;
+        let mut numbers = value.chunks_exact(8).map(|pair| match (half(&pair[..4]), half(&pair[4..])) {
+            (_, 0.0) => 0.0,
+            (above, below) => above / below,
+        });
+        let found = std::array::from_fn(|_| numbers.next());
+        Ok(found.iter().all(Option::is_some).then(|| found.map(Option::unwrap_or_default)))
+    }
+
     /// Returns the first unsigned integer of a tag.
     pub(super) fn first(&self, tag: u16) -> Result<Option<u64>, Error> {
         Ok(self.value(tag)?.and_then(|(value, element)| value.get(..element)).map(|v| self.unsigned(v)))

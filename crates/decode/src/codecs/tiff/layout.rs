@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use shardtool_jpeg::Metadata;
 
 use super::directory::Directory;
+use super::fax;
 use super::tags::{compression, photometric, sample_format, tag};
 use crate::error::Error;
 use crate::format::Format;
@@ -34,6 +35,12 @@ pub(super) struct Layout<'a> {
     pub(super) t4_options: u64,
     /// ColorMap: the red, then the green, then the blue values.
     pub(super) palette: Vec<u64>,
+    /// YCbCrSubSampling: pixels for each chroma sample, across and down.
+    pub(super) ycbcr_subsampling: (u32, u32),
+    /// YCbCrCoefficients: the parts of red, green and blue in luma.
+    pub(super) ycbcr_coefficients: [f32; 3],
+    /// ReferenceBlackWhite: the values of no and of full luma, Cb and Cr.
+    pub(super) reference_black_white: [f32; 6],
     /// JPEGTables: the tables of JPEG streams that have none.
     pub(super) jpeg_tables: Option<&'a [u8]>,
     /// Width and height of a chunk in pixels.
@@ -94,6 +101,8 @@ impl<'a> Layout<'a> {
         } else {
             (tag::STRIP_OFFSETS, tag::STRIP_BYTE_COUNTS)
         };
+        let subsampling = tags.list(tag::YCBCR_SUBSAMPLING)?;
+        let subsampling = |at: usize| subsampling.get(at).map_or(2, |n| u32::try_from(*n).unwrap_or(0));
         Ok(Layout {
             big_endian: tags.big_endian,
             width,
@@ -110,6 +119,11 @@ impl<'a> Layout<'a> {
             extra: tags.list(tag::EXTRA_SAMPLES)?,
             t4_options: tags.first(tag::T4_OPTIONS)?.unwrap_or(0),
             palette: if photometric == photometric::PALETTE { tags.list(tag::COLOR_MAP)? } else { vec![] },
+            ycbcr_subsampling: (subsampling(0), subsampling(1)),
+            ycbcr_coefficients: tags.rationals(tag::YCBCR_COEFFICIENTS)?.unwrap_or([0.299, 0.587, 0.114]),
+            reference_black_white: tags
+                .rationals(tag::REFERENCE_BLACK_WHITE)?
+                .unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]),
             jpeg_tables: tags.raw(tag::JPEG_TABLES)?,
             chunk,
             offsets: tags.list(offsets)?,
@@ -128,13 +142,25 @@ impl<'a> Layout<'a> {
         }
     }
 
+    /// Returns whether the compression is one with which libtiff uses the predictor. With others it is ignored.
+    pub(super) fn has_predictor(&self) -> bool {
+        use compression::{DEFLATE, LZW, OLD_DEFLATE, ZSTD};
+        matches!(self.compression, LZW | DEFLATE | OLD_DEFLATE | ZSTD)
+    }
+
     /// Returns whether samples are floating-point numbers.
     pub(super) fn is_float(&self) -> bool {
         self.sample_format == sample_format::FLOAT
     }
 
-    pub(super) fn is_cmyk(&self) -> bool {
-        self.photometric == photometric::CMYK
+    /// Returns whether the samples are YCbCr, except in JPEG compression, which is converted to RGB with it.
+    pub(super) fn is_ycbcr(&self) -> bool {
+        self.photometric == photometric::YCBCR && self.compression != compression::JPEG
+    }
+
+    /// Returns whether the image is left to the `image` crate: inks of 16 bits in planes of tiles.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.photometric == photometric::CMYK && self.planar && self.bits == 16 && self.chunk.0 < self.width
     }
 
     /// Returns the number of samples per pixel within a chunk.
@@ -147,12 +173,15 @@ impl<'a> Layout<'a> {
         (u64::from(self.chunk.0) * u64::from(self.bits) * self.chunk_samples() as u64).div_ceil(8)
     }
 
-    /// Returns an upper bound of the uncompressed bytes of a chunk that are inside the image; for JPEG, of the whole chunk as
-    /// RGB.
+    /// Returns an upper bound of the uncompressed bytes of a chunk that are inside the image, for JPEG of the whole chunk, and of
+    /// what decompressing it takes in addition.
     pub(super) fn chunk_bytes(&self) -> u64 {
         let row = self.row_bytes().max(u64::from(self.chunk.0) * 3);
         let rows = if self.compression == compression::JPEG { self.chunk.1 } else { self.chunk.1.min(self.height) };
-        row.saturating_mul(rows.into())
+        let fax = matches!(self.compression, compression::CCITT_RLE | compression::FAX3 | compression::FAX4);
+        let scratch = if fax { fax::scratch_bytes(self.chunk.0) } else { 0 };
+        // Blocks of subsampled YCbCr may begin in four rows above the end.
+        row.saturating_mul(u64::from(rows) + if self.is_ycbcr() { 4 } else { 0 }).saturating_add(scratch)
     }
 
     fn across(&self) -> u64 {

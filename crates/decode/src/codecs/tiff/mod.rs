@@ -6,20 +6,24 @@
 //! | `tags` | names of tags and of their values |
 //! | `layout` | size, samples and chunks of the image, validated from the tags |
 //! | `codec` | decompresses one strip or tile |
+//! | `fax`, `jpeg` | fax data (ITU-T T.4 and T.6), and JPEG compression |
 //! | `samples` | undoes the predictor and converts samples to one byte each, or to 16 bits |
 //! | `color` | converts pixels of one byte per sample to RGB |
+//! | `ycbcr` | converts YCbCr, whose chroma may have fewer samples |
 //! | `deep` | converts pixels of 16-bit samples to grey or RGB of 16 bits |
 //!
-//! Compressed data is decoded by the crates `fax`, `flate2`, `weezl` and `zstd`, and by our JPEG decoder. CMYK is left to
-//! the `image` crate.
+//! Compressed data is decoded by the crates `flate2`, `weezl` and `zstd`, by our JPEG decoder, and by `fax`.
 
 mod codec;
 mod color;
 mod deep;
 mod directory;
+mod fax;
+mod jpeg;
 mod layout;
 mod samples;
 mod tags;
+mod ycbcr;
 
 use super::CodecOptions;
 use crate::error::{Error, LimitKind};
@@ -32,7 +36,7 @@ use crate::stored_samples::StoredSamples;
 use codec::Codec;
 use deep::DeepColor;
 use layout::{Area, Layout};
-use tags::{photometric, sample_format};
+use ycbcr::{Blocks, Ycbcr};
 
 /// Reads the header without decoding pixels.
 pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
@@ -71,10 +75,11 @@ pub(crate) fn decode(bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) 
     let layout = Layout::read(bytes)?;
     let size @ (width, height) = (layout.width, layout.height);
     limits.check(Format::Tiff, width, height, 3)?;
-    if layout.is_cmyk() {
+    if layout.is_foreign() {
         return Ok(None);
     }
-    let mut codec = Codec::new(&layout, options.float_range)?;
+    let blocks = Blocks::of(&layout)?;
+    let mut codec = Codec::new(&layout, blocks, options.float_range)?;
     let color = color::Color::new(&layout)?;
     let chunk_bytes = layout.chunk_bytes();
     if chunk_bytes > limits.max_bytes {
@@ -93,6 +98,11 @@ pub(crate) fn decode(bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) 
     let out = &mut pixels.data;
     let length = layout.chunk.0.min(width) as usize * layout.chunk_samples();
     match deep {
+        None if blocks.is_some() => {
+            if let Some((blocks, ycbcr)) = blocks.zip(color.ycbcr()) {
+                block_rows(bytes, &layout, &mut codec, blocks, ycbcr, out)?;
+            }
+        }
         None => {
             let mut line = vec![0; length];
             rows(bytes, &layout, &mut codec, color.planes(), |codec, plane, row, [start, end], samples| {
@@ -130,6 +140,29 @@ fn rows(
                 let start = (top as usize + y) * layout.width as usize + left as usize;
                 write(codec, plane, row, [start, start + width as usize], samples);
             }
+        }
+    }
+    Ok(())
+}
+
+/// Decompresses the chunks of subsampled YCbCr, and converts their blocks to RGB.
+fn block_rows(
+    bytes: &[u8],
+    layout: &Layout<'_>,
+    codec: &mut Codec<'_, '_>,
+    blocks: Blocks,
+    ycbcr: &Ycbcr,
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let (mut chunk, out) = (vec![], out.as_chunks_mut::<3>().0);
+    let down = blocks.size.1;
+    for number in 0..layout.chunks_per_plane() {
+        let Area { left, top, width, height } = layout.area(number);
+        codec.decode(bytes, layout.chunk_of(0, number)?, height.div_ceil(down), &mut chunk)?;
+        for y in 0..height {
+            let row = &chunk[(y / down) as usize * codec.row_bytes()..][..codec.row_bytes()];
+            let start = (top + y) as usize * layout.width as usize + left as usize;
+            blocks.row(ycbcr, row, (y % down) as usize, &mut out[start..start + width as usize]);
         }
     }
     Ok(())

@@ -60,6 +60,7 @@ impl Samples {
             _ => return Err(unsupported("complex samples")),
         };
         let predictor = match (layout.predictor, bits) {
+            _ if !layout.has_predictor() => Predictor::None,
             (predictor::HORIZONTAL, 8 | 16 | 32) => Predictor::Horizontal,
             (predictor::HORIZONTAL, _) => {
                 return Err(unsupported("a predictor of samples other than 8, 16 or 32 bits"));

@@ -23,6 +23,9 @@ pub(super) mod tag {
     pub(crate) const EXTRA_SAMPLES: u16 = 338;
     pub(crate) const SAMPLE_FORMAT: u16 = 339;
     pub(crate) const JPEG_TABLES: u16 = 347;
+    pub(crate) const YCBCR_COEFFICIENTS: u16 = 529;
+    pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
+    pub(crate) const REFERENCE_BLACK_WHITE: u16 = 532;
     pub(crate) const XMP: u16 = 700;
 }
 

@@ -86,7 +86,8 @@ impl LabelMap {
     }
 
     fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
-        let mut decoder = codecs::png::decoder(bytes, limits)?;
+        let bytes = codecs::png_palette::repaired(bytes);
+        let mut decoder = codecs::png::decoder(&bytes, limits)?;
         decoder.set_transformations(png::Transformations::IDENTITY);
         let mut reader = decoder.read_info().map_err(codecs::png::damaged)?;
         let (width, height) = reader.info().size();

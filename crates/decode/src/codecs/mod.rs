@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `png` | PNG |
+//! | `png`, `png_palette` | PNG, and palettes of a wrong length |
 //! | `image_crate` | formats that the `image` crate decodes |
 //! | `bmp` | BMP: run-length coded ones, others by `image_crate` |
 //! | `webp` | WebP, by `image_crate`, or by `libwebp` if built with the feature of this name |
@@ -21,6 +21,7 @@ mod jxl;
 mod libwebp;
 pub(crate) mod panics;
 pub(crate) mod png;
+pub(crate) mod png_palette;
 pub(crate) mod tiff;
 mod to_rgb;
 mod webp;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use ::png::{BitDepth, ColorType, Decoder, Transformations};
 
 use super::decoder_error;
+use super::png_palette::repaired;
 use super::to_rgb::{replicate, select};
 use crate::error::Error;
 use crate::format::Format;
@@ -30,7 +31,8 @@ type Reader<'a> = ::png::Reader<Cursor<&'a [u8]>>;
 
 /// Reads the header of an image. Call it inside [`catch_panic`](super::panics::catch_panic).
 pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
-    let reader = open(bytes, limits, Depth::Sixteen)?;
+    let repaired = repaired(bytes);
+    let reader = open(&repaired, limits, Depth::Sixteen)?;
     let (width, height) = reader.info().size();
     let channels = reader.output_color_type().0.samples() as u8;
     Ok(ImageInfo { format: Format::Png, width, height, channels, orientation: metadata::png(bytes).orientation() })
@@ -49,7 +51,8 @@ pub(crate) fn decode(
     rows: Option<Range<u32>>,
     pixels: &mut Pixels,
 ) -> Result<DecodedRows, Error> {
-    let mut reader = open(bytes, limits, wanted.depth)?;
+    let bytes = repaired(bytes);
+    let mut reader = open(&bytes, limits, wanted.depth)?;
     let (width, height) = reader.info().size();
     let rows = match rows {
         Some(rows) if rows.end < height && !reader.info().interlaced => rows,

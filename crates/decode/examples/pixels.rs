@@ -6,6 +6,7 @@
 //! upright FILE                             the image with its orientation applied
 //! info FILE                                one pixel: the orientation, the number of channels, 0
 //! resize FILE WIDTH HEIGHT                 the whole image at another size
+//! png FILE                                 the PNG that a file of a format that is not stored is converted to; its name counts
 //! encode FILE QUALITY                      a JPEG of the image
 //! apply FILTER JSON EXIF DRAWS FILE        a pipeline as JSON without spaces; DRAWS are random numbers in [0, 1), separated by commas;
 //!                                          FILTER is image (that of the pipeline), nearest or labels (stored values, each repeated three times)
@@ -17,8 +18,8 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    DecodeOptions, Decoder, Filter, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels, Random, RegionOptions,
-    ResizeScratch, TransformScratch, apply_geometry, decode, encode_jpeg, probe, resize,
+    ConvertedFormat, DecodeOptions, Decoder, Filter, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels,
+    Random, RegionOptions, ResizeScratch, TransformScratch, apply_geometry, decode, encode_jpeg, probe, resize,
 };
 use shardtool_format::Chain;
 
@@ -67,6 +68,11 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let pixels = decode(&std::fs::read(file)?, &options)?;
             resize(pixels.view()?, (width.parse()?, height.parse()?))?
         }
+        ["png", file] => {
+            let bytes = std::fs::read(file)?;
+            let format = ConvertedFormat::detect(&bytes, Some(file)).ok_or("not a format that is converted")?;
+            Pixels { width: 1, height: 1, data: format.to_png(&bytes, &Limits::default())?.into_owned() }
+        }
         ["encode", file, quality] => {
             let pixels = decode(&std::fs::read(file)?, &options)?;
             let data = encode_jpeg(pixels.view()?, quality.parse()?)?;
@@ -100,6 +106,6 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             }
             Pixels { width, height, data }
         }
-        _ => return Err("expected decode, upright, info, resize, encode or apply".into()),
+        _ => return Err("expected decode, upright, info, resize, png, encode or apply".into()),
     })
 }

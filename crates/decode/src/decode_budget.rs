@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::conversion::ConvertedFormat;
 use crate::decode_options::DecodeOptions;
 use crate::error::{Error, LimitKind};
 use crate::format::Format;
@@ -54,6 +55,16 @@ impl DecodeBudget {
             Ok((format, size, bytes)) => self.admit_bytes(format, size, bytes),
             Err(_) => self.admit_bytes(Format::Raw, (0, 0), 0),
         }
+    }
+
+    /// Waits until the memory is free that [`ConvertedFormat::to_png`] takes for an image. Images of which the header cannot be
+    /// read take none: converting them fails.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if the image takes more than the whole budget.
+    pub fn admit_conversion(&self, format: ConvertedFormat, image: &[u8]) -> Result<Admitted<'_>, Error> {
+        let (width, height, bytes) = format.scratch_bytes(image).unwrap_or_default();
+        self.admit_bytes(Format::Png, (width, height), bytes)
     }
 
     /// Waits until the memory is free that [`decode_raw`](crate::decode_raw) takes for a payload. A payload of another length

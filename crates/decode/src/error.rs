@@ -1,5 +1,6 @@
 //! The errors of this crate.
 
+use crate::conversion::ConvertedFormat;
 use crate::format::Format;
 use crate::transform::rect::Rect;
 use shardtool_format::array::ArrayError;
@@ -96,6 +97,14 @@ pub enum Error {
         format: Format,
         /// The decoder's error.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Bad data, or a kind that is not read: an image of a format that is stored as PNG.
+    #[error("the {format} image cannot be converted to PNG: {problem}")]
+    Conversion {
+        /// Format of the image.
+        format: ConvertedFormat,
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// A format of which this build reads the header but does not decode images.
     #[error("{format} images are not decoded: {reason}")]

@@ -28,6 +28,7 @@
 //! | `markers` | JPEG marker segments |
 //! | `metadata` | EXIF and XMP of PNG and WebP |
 //! | `probe`, `image_info` | size, channels and orientation from the header |
+//! | `conversion` | Netpbm, QOI, ICO and TGA to PNG |
 //! | `completeness` | detection of truncated files |
 //! | `pixel_format` | channels and bits of pixels |
 //! | `pixels` | images in memory |
@@ -71,6 +72,7 @@ mod array_box;
 mod avx2;
 mod codecs;
 mod completeness;
+mod conversion;
 mod damage;
 mod decode_budget;
 mod decode_options;
@@ -111,6 +113,7 @@ pub use array::{decode_array, decode_chunk, encode_array};
 pub use array_box::{ArrayBox, chunks_of_box, decode_array_box, decode_array_box_of};
 pub use codecs::panics::{catch_library_panic, silence_decoder_panics};
 pub use completeness::check_complete;
+pub use conversion::ConvertedFormat;
 pub use decode_budget::DecodeBudget;
 pub use decode_options::DecodeOptions;
 pub use decoder::{Decoder, decode, decode_into};

@@ -3,10 +3,10 @@
 use crate::{DecodeBudget, DecodeOptions, Error, LabelDtype, LabelMap, Limits, probe};
 
 /// Endings of names that say how the bytes are coded.
-const CODED: [&str; 3] = [".png", ".tif", ".tiff"];
+const CODED: [&str; 7] = [".png", ".tif", ".tiff", ".pgm", ".pbm", ".pnm", ".tga"];
 
 /// Returns whether a feature of byte strings holds masks, by its name: `mask`, or one that ends with `/mask` or `_mask`, perhaps
-/// followed by `.png`, `.tif` or `.tiff`.
+/// followed by the extension of a format that masks have.
 pub fn is_mask_name(name: &str) -> bool {
     let name = CODED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
     name.strip_suffix("mask").is_some_and(|before| before.is_empty() || before.ends_with(['/', '_']))
@@ -29,7 +29,7 @@ pub fn check_mask(bytes: &[u8], image: (u32, u32), limits: &Limits) -> Result<()
 mod tests {
     #[test]
     fn names_of_masks() {
-        for name in ["mask", "image/mask", "eye_mask", "mask.png", "image/object/mask.tiff"] {
+        for name in ["mask", "image/mask", "eye_mask", "mask.png", "image/object/mask.tiff", "mask.pgm"] {
             assert!(super::is_mask_name(name), "{name}");
         }
         for name in ["unmask", "masks", "mask.npy", "mask.json", "mask_id", "image/encoded"] {

@@ -56,6 +56,8 @@ pub struct Summary {
     pub optimized: Option<Optimized>,
     /// Number of images that are cut or damaged, and were packed as [`Options::truncated`] says. Excludes those of resumed shards.
     pub truncated: u64,
+    /// Number of images that were converted to PNG, because their format is not stored. Excludes images of resumed shards.
+    pub converted: u64,
 }
 
 /// Packs a source into the splits that its files or top folders are named for, else into one. All of them are published at
@@ -154,6 +156,7 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
             already_complete: false,
             optimized: (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized),
             truncated: counts.truncated,
+            converted: counts.converted,
             ..summary(plan, split, rejected, rejected_file)
         });
     }
@@ -283,6 +286,7 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
         already_complete: true,
         optimized: None,
         truncated: 0,
+        converted: 0,
     }
 }
 

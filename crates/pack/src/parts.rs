@@ -95,6 +95,8 @@ pub struct PackedPart {
     pub optimized: Option<Optimized>,
     /// Number of images that are cut or damaged, and were packed as [`Options::truncated`] says.
     pub truncated: u64,
+    /// Number of images that this attempt converted to PNG, because their format is not stored.
+    pub converted: u64,
 }
 
 /// Writes the shards of one part of a pack. A part may be run again at any time, also on several machines at once: all write
@@ -137,6 +139,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
         already_complete: true,
         optimized: None,
         truncated: 0,
+        converted: 0,
     };
     if complete::<P>(options, &plan, progress)?.is_some() {
         return Ok(packed);
@@ -160,7 +163,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     packed.resumed_shards = (resumed + elsewhere) as u64;
     packed.already_complete = false;
     packed.optimized = (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized);
-    packed.truncated = counts.truncated;
+    (packed.truncated, packed.converted) = (counts.truncated, counts.converted);
     Ok(packed)
 }
 

@@ -2,6 +2,7 @@
 
 mod attached_images;
 mod clip;
+mod conversion;
 pub(crate) mod image;
 pub(crate) mod optimize;
 
@@ -33,6 +34,8 @@ pub(crate) struct Record {
     pub(crate) outcome: Outcome,
     /// Whether its image is cut or damaged.
     pub(crate) truncated: bool,
+    /// Whether its image was converted to PNG, because its format is not stored.
+    pub(crate) converted: bool,
 }
 
 /// Returns a record's data, without the frame.
@@ -65,8 +68,16 @@ struct Fields<'a> {
     key: &'a str,
     /// The name of the image's file; `None` if the key ends with it.
     filename: Option<&'a str>,
+    /// The name that tells the image's format, if it is another one.
+    image_name: Option<&'a str>,
     label: Option<i64>,
     values: &'a [Values],
+}
+
+impl<'a> Fields<'a> {
+    fn filename(&self) -> &'a str {
+        self.filename.unwrap_or_else(|| self.key.rsplit('/').next().unwrap_or_default())
+    }
 }
 
 impl<'a> RecordWriter<'a> {
@@ -82,7 +93,8 @@ impl<'a> RecordWriter<'a> {
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
             let values = attached(listing, entry, self.options)?;
-            let fields = Fields { key: &entry.key, filename: None, label: entry.label, values: &values };
+            let fields =
+                Fields { key: &entry.key, filename: None, image_name: None, label: entry.label, values: &values };
             return self.record(&fields, Image::None, buffer);
         }
         if entry.size == 0 {
@@ -94,13 +106,14 @@ impl<'a> RecordWriter<'a> {
         let values = attached(listing, entry, self.options)?;
         let path = listing.path(entry);
         let filename = path.file_name().and_then(|name| name.to_str());
-        let fields = Fields { key: &entry.key, filename, label: entry.label, values: &values };
+        let fields = Fields { key: &entry.key, filename, image_name: None, label: entry.label, values: &values };
         let record = self.record(&fields, Image::File(&file), buffer);
         self.file = file;
         record
     }
 
-    /// Makes the record of a sample of an archive or of a program, framed into `buffer`.
+    /// Makes the record of a sample of an archive or of a program, framed into `buffer`. `image_name` is the name of the image's
+    /// file, if it is not that of the key and tells its format.
     ///
     /// # Errors
     /// The reason why the sample cannot be packed.
@@ -108,9 +121,11 @@ impl<'a> RecordWriter<'a> {
         &mut self,
         sample: &ResolvedSample,
         image: Image<'_>,
+        image_name: Option<&str>,
         buffer: Vec<u8>,
     ) -> Result<Record, Reason> {
-        let fields = Fields { key: &sample.key, filename: None, label: sample.label, values: &sample.values };
+        let fields =
+            Fields { key: &sample.key, filename: None, image_name, label: sample.label, values: &sample.values };
         self.record(&fields, image, buffer)
     }
 
@@ -122,8 +137,10 @@ impl<'a> RecordWriter<'a> {
 
     /// Makes the record; the memory for converting its image is still held afterwards.
     fn converted(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
-        let coded;
-        let mut truncated = false;
+        let values = conversion::values(self.schema, fields.values, self.options)?;
+        let fields = &Fields { values: &values, ..*fields };
+        let (coded, png);
+        let (mut truncated, mut converted) = (false, false);
         let stored = match image {
             Image::None => {
                 let values = coordinates::stored(self.schema, fields.values, None, self.options)?;
@@ -132,6 +149,9 @@ impl<'a> RecordWriter<'a> {
             }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
+                png = conversion::image(file, fields.image_name.unwrap_or(fields.filename()), &self.options.limits)?;
+                converted = png.is_some();
+                let file = png.as_deref().unwrap_or(file);
                 let info = decode::probe(file, &self.options.limits)?;
                 coded = ((info.width, info.height), u32::from(info.orientation));
                 truncated = self.options.is_cut(file)?;
@@ -157,7 +177,9 @@ impl<'a> RecordWriter<'a> {
             attached_images::refuse_any(self.schema, fields.values, self.options)?;
         }
         let values = coordinates::stored(self.schema, fields.values, Some(&sizes), self.options)?;
-        frame(self.schema, &Fields { values: &values, ..*fields }, Some(&stored), entries, (outcome, truncated), buffer)
+        let fields = &Fields { values: &values, ..*fields };
+        let record = frame(self.schema, fields, Some(&stored), entries, (outcome, truncated), buffer)?;
+        Ok(Record { converted, ..record })
     }
 }
 
@@ -180,7 +202,7 @@ fn frame(
     header.copy_from_slice(&frame::header(data.len() as u64));
     let data_crc = checksum::crc32c(data);
     buffer.extend_from_slice(&frame::footer(data_crc));
-    Ok(Record { frame: buffer, data_crc, entries, outcome, truncated })
+    Ok(Record { frame: buffer, data_crc, entries, outcome, truncated, converted: false })
 }
 
 /// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them.
@@ -205,7 +227,9 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
         let read = listing.check_version(&path, file.version).and_then(|()| read(&path, file.size, &mut bytes));
         read.map_err(wrong)?;
         let Some(array) = options.arrays.iter().find(|array| array.name == *name) else {
-            values.to_mut()[at] = Values::Bytes(bytes.into());
+            let png = conversion::attached(&bytes, name, &file.path, &options.limits).map_err(wrong)?;
+            values.to_mut()[at] =
+                Values::Bytes(png.map_or_else(|| bytes.as_slice().into(), |png| png.into_owned().into()));
             continue;
         };
         let encoded = npy::parse(&bytes).and_then(|parsed| array.encode(&parsed));
@@ -239,8 +263,7 @@ fn read(path: &Path, listed: u64, buffer: &mut Vec<u8>) -> Result<(), Reason> {
 
 /// Appends the sample's Example.
 fn encode(schema: &SampleSchema, fields: &Fields<'_>, stored: Option<&StoredImage<'_>>, out: &mut Vec<u8>) {
-    let of_key = || fields.key.rsplit('/').next().unwrap_or_default();
-    let filename = fields.filename.unwrap_or_else(of_key).as_bytes();
+    let filename = fields.filename().as_bytes();
     let label = fields.label.unwrap_or_default();
     let class = usize::try_from(label).ok().and_then(|id| schema.classes.get(id)).map_or("", String::as_str);
     let lists: Vec<Vec<&[u8]>> = fields.values.iter().map(Values::byte_strings).collect();

@@ -51,12 +51,15 @@ pub(crate) struct Counts {
     pub(crate) optimized: Optimized,
     /// Images that are cut or damaged.
     pub(crate) truncated: u64,
+    /// Images that were converted to PNG.
+    pub(crate) converted: u64,
 }
 
 impl Counts {
     fn append(&mut self, other: Counts) {
         self.optimized.append(other.optimized);
         self.truncated += other.truncated;
+        self.converted += other.converted;
     }
 }
 
@@ -113,11 +116,12 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`], and those of the index.
     pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
-        let Record { frame, data_crc, entries, outcome, truncated } = record;
+        let Record { frame, data_crc, entries, outcome, truncated, converted } = record;
         self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
         self.file.write(&frame)?;
         self.counts.optimized.add(&outcome);
         self.counts.truncated += u64::from(truncated);
+        self.counts.converted += u64::from(converted);
         Ok(frame)
     }
 

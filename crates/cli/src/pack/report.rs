@@ -130,7 +130,8 @@ pub(super) fn print_part(
             "planned_shards": packed.planned_shards, "shards": packed.shards, "resumed_shards": packed.resumed_shards,
             "images": packed.records, "bytes": packed.bytes, "rejected": packed.rejected,
             "already_complete": packed.already_complete, "seconds": seconds,
-            "jpeg": packed.optimized.as_ref().map(optimized_json), "truncated": packed.truncated,
+            "jpeg": packed.optimized.as_ref().map(optimized_json), "converted_to_png": packed.converted,
+            "truncated": packed.truncated,
         }))?;
     } else if packed.already_complete {
         writeln!(out, "already complete: split {} of {destination}", packed.split)?;
@@ -150,6 +151,7 @@ pub(super) fn print_part(
         if packed.rejected > 0 {
             writeln!(out, "  {} rejected; `shardtool commit` lists them", text::plural(packed.rejected, "input"))?;
         }
+        print_converted(out, packed.converted)?;
         writeln!(out, "  {seconds:.2} s; next, when all parts are packed: shardtool commit {destination}")?;
     }
     Ok(if packed.rejected > 0 { Exit::Finding } else { Exit::Success })
@@ -183,7 +185,8 @@ fn summary_json(arguments: &Arguments, summary: &Summary, seconds: f64) -> Value
         "rejected_file": summary.rejected_file, "resumed_shards": summary.resumed_shards,
         "already_complete": summary.already_complete,
         "source_bytes": summary.source_bytes, "seconds": seconds,
-        "jpeg": summary.optimized.as_ref().map(optimized_json), "truncated": summary.truncated,
+        "jpeg": summary.optimized.as_ref().map(optimized_json), "converted_to_png": summary.converted,
+        "truncated": summary.truncated,
     })
 }
 
@@ -238,6 +241,7 @@ fn print_summary(
             rate / 1e6
         )?;
     }
+    print_converted(out, summary.converted)?;
     if let Some(optimized) = &summary.optimized {
         print_optimized(out, optimized)?;
     }
@@ -250,6 +254,14 @@ fn print_summary(
         writeln!(out, "  {rejected} rejected; each is listed with its reason in {}", file.display())?;
     }
     Ok(())
+}
+
+/// Prints how many images were converted because their format is not stored.
+fn print_converted(out: &mut Output, images: u64) -> std::io::Result<()> {
+    match images {
+        0 => Ok(()),
+        _ => writeln!(out, "  {} of other formats converted to PNG", text::plural(images, "image")),
+    }
 }
 
 fn optimized_json(o: &Optimized) -> Value {

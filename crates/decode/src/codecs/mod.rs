@@ -143,8 +143,15 @@ fn not_decoded(format: Format) -> Error {
     let reason = match format {
         Format::Jxl => "this build is without the feature `jxl`",
         Format::Jp2 => "this build is without the feature `jp2`",
-        Format::Avif => "no AVIF decoder in Rust is fit to use; convert it to JPEG, PNG, WebP or JPEG XL",
-        _ => "no HEIF decoder in Rust is fit to use; convert it to JPEG, PNG, WebP or JPEG XL",
+        Format::Avif => {
+            "no AVIF decoder in Rust is fit to use; convert it, for instance with Pillow 11.3 or newer: python -c \"from PIL \
+             import Image, ImageOps as o; o.exif_transpose(Image.open('a.avif')).save('a.png')\""
+        }
+        _ => {
+            "no HEIF decoder in Rust is fit to use; convert it, for instance with pip install pillow-heif: python -c \"import \
+             pillow_heif; from PIL import Image, ImageOps as o; pillow_heif.register_heif_opener(); \
+             o.exif_transpose(Image.open('a.heic')).save('a.png')\""
+        }
     };
     Error::NotDecoded { format, reason }
 }

@@ -150,9 +150,10 @@ impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
             name = sample.key.as_deref().map(str::to_owned);
             self.surveyed.check_members(&sample)?;
             let fields = || sample.fields.iter().map(|(name, _)| name.to_string()).collect();
+            let image_name = sample.image_name;
             let image = sample.image.ok_or_else(|| Reason::NoImage { fields: fields() })?;
             let packed = self.run.plan.archives.packed(file, item.number, &mut sample)?;
-            self.records.sample(&packed, Image::File(image), std::mem::take(&mut self.buffer))
+            self.records.sample(&packed, Image::File(image), image_name, std::mem::take(&mut self.buffer))
         });
         match record {
             Ok(record) => self.buffer = open.push(record)?,

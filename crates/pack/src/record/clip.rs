@@ -1,6 +1,6 @@
 //! Reads the frames of a clip, and checks that each is an image like the first one.
 
-use super::read;
+use super::{conversion, read};
 use crate::input::{Times, place};
 use crate::sample::{FrameFiles, ListedClip, Values};
 use crate::source::clips::frames_in;
@@ -33,8 +33,12 @@ pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Re
     let mut frames = Vec::with_capacity(files.len());
     for file in files.iter() {
         let mut bytes = vec![];
-        let read =
-            read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| check(&bytes, options, &mut first));
+        let read = read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| {
+            if let Some(png) = conversion::image(&bytes, &file.path, &options.limits)? {
+                bytes = png.into_owned();
+            }
+            check(&bytes, options, &mut first)
+        });
         read.map_err(|reason| Reason::Frame { file: file.path.to_string(), reason: Box::new(reason) })?;
         frames.push(bytes.into_boxed_slice());
     }

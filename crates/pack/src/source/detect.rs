@@ -7,6 +7,7 @@ use crate::error::SourceError;
 use crate::input::Found;
 use crate::ordered::ordered;
 use crate::{Error, SourceKind};
+use shardtool_decode::{ConvertedFormat, sniff};
 use shardtool_read::glob_files;
 use shardtool_store::{is_url, is_writable};
 use std::io::ErrorKind;
@@ -193,12 +194,13 @@ fn has_wildcards(url: &Path) -> bool {
     url.file_name().is_some_and(|name| name.to_string_lossy().contains(['*', '?', '[']))
 }
 
-/// Returns whether a file starts with the signature of an image format.
+/// Returns whether a file starts like an image that is stored, or is converted to one that is.
 ///
 /// # Errors
 /// Those of [`start_of`].
 fn is_image(path: &Path) -> Result<bool, Error> {
-    Ok(shardtool_decode::sniff(&start_of(path, 32)?).is_some())
+    let (start, name) = (start_of(path, 32)?, path.file_name().and_then(|name| name.to_str()));
+    Ok(sniff(&start).is_some() || ConvertedFormat::detect(&start, name).is_some())
 }
 
 /// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. Includes

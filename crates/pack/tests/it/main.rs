@@ -12,6 +12,7 @@ mod clips;
 mod columns;
 mod complete;
 mod concurrent;
+mod conversion;
 mod decoder_panics;
 mod destinations;
 mod exporting;

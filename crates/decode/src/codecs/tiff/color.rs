@@ -36,7 +36,9 @@ impl Color {
             photometric::CMYK if layout.samples >= 4 && matches!(layout.bits, 8 | 16) && !layout.is_float() => {
                 ColorKind::Cmyk
             }
-            photometric::CMYK => return Err(unsupported("CMYK of other than 8 or 16 bits, or of fewer than 4 samples")),
+            photometric::CMYK => {
+                return Err(unsupported("CMYK of other than 8 or 16 bits, or of fewer than 4 samples"));
+            }
             photometric::YCBCR if layout.samples != 3 || layout.bits != 8 => {
                 return Err(unsupported("YCbCr of other than 3 samples of 8 bits"));
             }

@@ -36,6 +36,7 @@ use crate::stored_samples::StoredSamples;
 use codec::Codec;
 use deep::DeepColor;
 use layout::{Area, Layout};
+use tags::{photometric, sample_format};
 use ycbcr::{Blocks, Ycbcr};
 
 /// Reads the header without decoding pixels.

@@ -146,5 +146,5 @@ fn sample<'a>(data: &'a [u8], layout: &'a Layout, roles: &Roles, image: &'a mut 
         }
         _ => None,
     };
-    Ok(Sample { key: None, image: stored, members: 0, fields })
+    Ok(Sample { key: None, image: stored, image_name: None, members: 0, fields })
 }

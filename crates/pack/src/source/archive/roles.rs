@@ -11,7 +11,7 @@ use shardtool_format::names;
 use std::collections::BTreeMap;
 
 /// Field names of images, in order of preference. Extensions of WebDataset samples are field names too.
-const IMAGES: [&str; 15] = [
+const IMAGES: [&str; 23] = [
     names::IMAGE_ENCODED,
     "image",
     "jpg",
@@ -27,6 +27,14 @@ const IMAGES: [&str; 15] = [
     "image/raw",
     "img",
     "pil",
+    "ppm",
+    "pgm",
+    "pbm",
+    "pnm",
+    "pam",
+    "qoi",
+    "tga",
+    "ico",
 ];
 /// Field names of labels, in order of preference; the field must hold an integer or text.
 const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"];

@@ -118,6 +118,7 @@ fn sample<'a>(data: &'a [u8], roles: &Roles) -> Result<Sample<'a>, Reason> {
     let others = features.iter().enumerate().filter(|(i, _)| Some(*i) != image);
     Ok(Sample {
         key: None,
+        image_name: None,
         members: 0,
         image: image.and_then(bytes),
         fields: others.map(|(_, (name, f))| (name.clone(), Values::of_feature(*f))).collect(),

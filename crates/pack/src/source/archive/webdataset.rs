@@ -311,10 +311,11 @@ fn sample<'a>(
         let name = if names.contains(&name) { format!("json/{name}") } else { name };
         fields.push((Cow::Owned(name), values));
     }
+    let image_name = image.map(|i| members[i].0.as_str()).filter(|name| name.ends_with("tga")).map(|_| ".tga");
     let image = image.map(|i| &data[members[i].1.clone()]);
     let mut sorted: Vec<_> = members.iter().map(|(field, _)| field.as_str()).collect();
     sorted.sort_unstable();
-    Ok(Sample { key: Some(Cow::Borrowed(key)), image, members: survey::hash(&sorted.join("/")), fields })
+    Ok(Sample { key: Some(Cow::Borrowed(key)), image, image_name, members: survey::hash(&sorted.join("/")), fields })
 }
 
 /// Parses the class of a `.cls` file: an integer, otherwise a name.

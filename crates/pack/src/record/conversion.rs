@@ -1,0 +1,78 @@
+//! Converts images of formats that are not stored (Netpbm, QOI, ICO, TGA) to PNG, before anything else looks at them. All sources
+//! make their records here, so this is the only place.
+
+use crate::sample::{SampleSchema, Values};
+use crate::{Options, Reason};
+use shardtool_decode::{self as decode, ConvertedFormat, DecodeBudget, Limits};
+use std::borrow::Cow;
+
+/// Extensions of files next to an image that are converted if their content is of these formats.
+const EXTENSIONS: [&str; 8] = ["pgm", "ppm", "pbm", "pnm", "pam", "qoi", "ico", "tga"];
+
+/// Returns an image as PNG, if its format is not stored. `name` is that of its file, as far as it is known.
+///
+/// # Errors
+/// [`Reason::Image`] if it cannot be converted, or exceeds the limits.
+pub(super) fn image<'a>(file: &'a [u8], name: &str, limits: &Limits) -> Result<Option<Cow<'a, [u8]>>, Reason> {
+    let Some(format) = ConvertedFormat::detect(file, Some(name)) else { return Ok(None) };
+    // Returned before other memory is waited for, so that threads cannot wait for each other.
+    let _admitted = DecodeBudget::of_process().admit_conversion(format, file)?;
+    Ok(Some(format.to_png(file, limits)?))
+}
+
+/// As [`image`], of a further file of a sample: only if its extension is one of these formats. Label maps must not be scaled.
+///
+/// # Errors
+/// As [`image`].
+pub(super) fn attached<'a>(
+    file: &'a [u8],
+    column: &str,
+    name: &str,
+    limits: &Limits,
+) -> Result<Option<Cow<'a, [u8]>>, Reason> {
+    let is_mask = decode::is_mask_name(column);
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    if !is_mask && !EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+        return Ok(None);
+    }
+    if is_mask && let Some(format) = ConvertedFormat::detect(file, Some(name)) {
+        format.check_labels(file)?;
+    }
+    image(file, name, limits)
+}
+
+/// Converts the masks among a sample's values, and those whose feature has the name of a file in these formats, as members of
+/// tars have.
+///
+/// # Errors
+/// [`Reason::File`] with the reason of [`image`].
+pub(super) fn values<'a>(
+    schema: &SampleSchema,
+    values: &'a [Values],
+    options: &Options,
+) -> Result<Cow<'a, [Values]>, Reason> {
+    let mut all = Cow::Borrowed(values);
+    for (at, (column, _)) in schema.columns.iter().enumerate() {
+        let converted = |bytes: &[u8]| match attached(bytes, column, column, &options.limits) {
+            Ok(png) => Ok(png.map(|png| png.into_owned().into_boxed_slice())),
+            Err(reason) => Err(Reason::File { column: column.clone(), reason: Box::new(reason) }),
+        };
+        match &values[at] {
+            Values::Bytes(bytes) => {
+                if let Some(png) = converted(bytes)? {
+                    all.to_mut()[at] = Values::Bytes(png);
+                }
+            }
+            Values::BytesList(list) => {
+                let pngs: Vec<_> = list.iter().map(|bytes| converted(bytes)).collect::<Result<_, _>>()?;
+                if pngs.iter().any(Option::is_some) {
+                    let files =
+                        pngs.into_iter().zip(list.iter()).map(|(png, file)| png.unwrap_or_else(|| file.clone()));
+                    all.to_mut()[at] = Values::BytesList(files.collect());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(all)
+}

@@ -9,7 +9,7 @@
 //!   because targets whose input is guarded by CRCs correct the CRCs first, without which every mutation stops there.
 #![forbid(unsafe_code)]
 
-use shardtool_decode::{self as decode, DecodeOptions, Limits};
+use shardtool_decode::{self as decode, ConvertedFormat, DecodeOptions, Limits};
 use shardtool_format::Compression;
 use shardtool_format::example::{Column, Example, Feature, encode};
 use shardtool_format::frame::{self, Check};
@@ -32,6 +32,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("state", state),
     ("image", image),
     ("jpeg", jpeg),
+    ("fax", fax),
+    ("conversion", conversion),
     ("entry_points", entry_points),
     ("webdataset", sources::webdataset),
     ("parquet", sources::parquet),
@@ -198,6 +200,49 @@ pub fn image(bytes: &[u8]) {
 pub fn jpeg(bytes: &[u8]) {
     if bytes.starts_with(&[0xff, 0xd8]) {
         image(bytes);
+    }
+}
+
+/// Fax data of every coding, in a TIFF of 61 x 40 pixels: pixels or an error, but no panic that is caught.
+pub fn fax(bytes: &[u8]) {
+    const ENTRIES: u16 = 8;
+    for (compression, options) in [(2, 0), (3, 0), (3, 1), (3, 5), (4, 0)] {
+        let data = 8 + 2 + u32::from(ENTRIES) * 12 + 4;
+        let mut tiff = b"II*\0\x08\0\0\0".to_vec();
+        tiff.extend(ENTRIES.to_le_bytes());
+        let fields = [
+            (256, 61),
+            (257, 40),
+            (259, compression),
+            (262, 0),
+            (273, data),
+            (278, 40),
+            (279, bytes.len() as u32),
+            (292, options),
+        ];
+        for (tag, value) in fields {
+            let [long, one] = [4u16.to_le_bytes().to_vec(), 1u32.to_le_bytes().to_vec()];
+            tiff.extend([u16::to_le_bytes(tag).to_vec(), long, one, value.to_le_bytes().to_vec()].concat());
+        }
+        tiff.extend([0; 4]);
+        tiff.extend(bytes);
+        image(&tiff);
+        let decoded = decode::decode(&tiff, &DecodeOptions::default().with_limits(limits()));
+        assert!(!matches!(decoded, Err(decode::Error::Panic { .. })), "our decoder does not panic");
+    }
+}
+
+/// Images of formats that are stored as PNG: what is converted is a PNG of the size in the header, within the limits.
+pub fn conversion(bytes: &[u8]) {
+    let Some(format) = ConvertedFormat::detect(bytes, Some("a.tga")) else { return };
+    let _ = format.check_labels(bytes);
+    match format.to_png(bytes, &limits()) {
+        Ok(png) => {
+            // An ICO holds any PNG.
+            assert!(decode::probe(&png, &limits()).is_ok() || format == ConvertedFormat::Ico, "a PNG");
+            assert!(png.len() <= 1 << 26);
+        }
+        Err(error) => assert!(!matches!(error, decode::Error::Panic { .. }), "no decoder panics"),
     }
 }
 

@@ -39,11 +39,46 @@ fn seeds(name: &str, corpus: &[Vec<u8>]) -> Vec<Vec<u8>> {
         "coco" => text(&["{\"images\": [{\"id\": 7, \"file_name\": \"a.jpg\", \"width\": 4, \"height\": 3}], \
             \"categories\": [{\"id\": 1, \"name\": \"cat\"}], \"annotations\": [{\"id\": 1, \"image_id\": 7, \
             \"category_id\": 1, \"bbox\": [1, 1, 2, 2], \"area\": 4, \"iscrowd\": 0}]}"]),
+        "conversion" => converted(),
+        "fax" => vec![
+            // A white row and rows like it in Group 4; end-of-line codes, and a white row in Group 3.
+            vec![0xff; 6],
+            [0x00, 0x1d, 0x9a, 0x80, 0x0e, 0xcd, 0x40, 0x07, 0x66, 0xa0, 0x03, 0xb3, 0x50].repeat(12),
+            [0x26, 0xb1, 0x3c, 0x00, 0x17].repeat(30),
+        ],
         "jpeg" => corpus.iter().filter(|bytes| bytes.starts_with(&[0xff, 0xd8])).cloned().collect(),
         _ => corpus.to_vec(),
     };
     assert!(!parts.is_empty(), "{name}");
     parts
+}
+
+/// Returns an image of each format that is stored as PNG.
+fn converted() -> Vec<Vec<u8>> {
+    let grey: Vec<u8> = (0..60).map(|i| i * 4).collect();
+    let with = |head: &[u8], samples: &[u8]| [head, samples].concat();
+    let tga = |image: u8, bits: u8| [0, 0, image, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 4, 0, bits, 0];
+    let palette = [0, 1, 9, 0, 0, 2, 0, 24, 0, 0, 0, 0, 5, 0, 4, 0, 8, 0, 1, 2, 3, 4, 5, 6, 0x93, 1];
+    let dib = [&[40, 0, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0, 1, 0, 32, 0][..], &[0; 24], &[77; 80], &[0; 16]].concat();
+    let entry = [&[5, 4, 0, 0, 1, 0, 32, 0][..], &(dib.len() as u32).to_le_bytes(), &[22, 0, 0, 0]].concat();
+    let png = std::fs::read(fixtures().join("sources/alpha.png")).unwrap();
+    let with_png = [&[0, 0, 0, 0, 1, 0, 32, 0][..], &(png.len() as u32).to_le_bytes(), &[22, 0, 0, 0]].concat();
+    vec![
+        with(b"P1\n5 4\n", b"1 0 1 0 1 00000 11111 01010"),
+        with(b"P2\n5 4\n20\n", &b"7 "[..].repeat(20)),
+        with(b"P3 5 4 300 # 12\n", &b"299 "[..].repeat(60)),
+        with(b"P4 5 4\n", &grey[..4]),
+        with(b"P5 5 4 1000\n", &grey[..40]),
+        with(b"P6 5 4 255\n", &grey),
+        with(b"P7\nWIDTH 5\nHEIGHT 4\nDEPTH 2\nMAXVAL 255\nTUPLTYPE GRAYSCALE_ALPHA\nENDHDR\n", &grey[..40]),
+        with(b"qoif\0\0\0\x05\0\0\0\x04\x03\0", &[0xfe, 1, 2, 3, 0xd2, 0, 0, 0, 0, 0, 0, 0, 1]),
+        with(&tga(2, 24), &grey),
+        with(&tga(2, 16), &grey[..40]),
+        with(&tga(10, 32), &[0x93, 1, 2, 3, 4]),
+        palette.into(),
+        [&b"\0\0\x01\0\x01\0"[..], &entry, &dib].concat(),
+        [&b"\0\0\x01\0\x01\0"[..], &with_png, &png].concat(),
+    ]
 }
 
 /// Returns the files of an export of three photographs.

@@ -6,7 +6,7 @@
 mod counting_allocator;
 
 use counting_allocator::{Allocated, allocated};
-use shardtool_decode::{DecodeOptions, Error, Format, LabelDtype, LabelMap, Limits, decode, probe};
+use shardtool_decode::{ConvertedFormat, DecodeOptions, Error, Format, LabelDtype, LabelMap, Limits, decode, probe};
 use std::io::Write;
 use std::sync::Mutex;
 
@@ -84,6 +84,29 @@ fn chunks_of_a_png_are_limited() {
         refused(decode(&hostile, &DecodeOptions::default()).unwrap_err());
         refused(LabelMap::default().decode(&hostile, LabelDtype::U8, &Limits::default()).unwrap_err());
     }
+}
+
+#[test]
+fn images_that_are_converted_are_limited_before_they_are_decoded() {
+    let _alone = MEASURED.lock().unwrap();
+    let side = 60_000u32;
+    let qoi =
+        [b"qoif".as_slice(), &side.to_be_bytes(), &side.to_be_bytes(), &[4, 0, 0xfe, 1, 2, 3], &[0xfd; 64]].concat();
+    let [low, high] = (side as u16).to_le_bytes();
+    let tga = [0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, low, high, low, high, 32, 0, 0xff, 1, 2, 3, 4];
+    let dib = [&[40, 0, 0, 0][..], &side.to_le_bytes(), &(2 * side).to_le_bytes(), &[1, 0, 32, 0], &[0; 24]].concat();
+    let entry = [&[0, 0, 0, 0, 1, 0, 32, 0][..], &(dib.len() as u32).to_le_bytes(), &22u32.to_le_bytes()].concat();
+    let ico = [b"\0\0\x01\0\x01\0".as_slice(), &entry, &dib].concat();
+    for file in [b"P6 60000 60000 255\n".as_slice(), b"P1\n60000 60000\n1", &qoi, &tga, &ico] {
+        let format = ConvertedFormat::detect(file, Some("a.tga")).unwrap();
+        let (result, Allocated { peak: bytes, .. }) = allocated(|| format.to_png(file, &Limits::default()).map(drop));
+        assert!(bytes < 1 << 16, "{format}: {bytes} bytes");
+        assert!(matches!(result, Err(Error::Limit { .. })), "{format}: {result:?}");
+    }
+    let small = Limits::default().with_max_bytes(1 << 20);
+    let bitmap = b"P4 30000 30000\n".as_slice();
+    let format = ConvertedFormat::detect(bitmap, None).unwrap();
+    assert!(matches!(format.to_png(bitmap, &small), Err(Error::Limit { .. })));
 }
 
 /// Returns a WebP with a chunk that claims `claimed` bytes and has four.

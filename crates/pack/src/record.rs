@@ -2,7 +2,7 @@
 
 mod attached_images;
 mod clip;
-mod conversion;
+pub(crate) mod conversion;
 pub(crate) mod image;
 pub(crate) mod optimize;
 

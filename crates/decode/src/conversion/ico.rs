@@ -106,10 +106,12 @@ fn bitmap(image: &[u8]) -> Result<Bitmap, Error> {
 pub(super) fn size(bytes: &[u8]) -> Result<Size, Error> {
     if let Some(png) = png(bytes)? {
         let side = |at| png.get(at..).and_then(|side| side.first_chunk()).map_or(0, |side| u32::from_be_bytes(*side));
-        return Ok(Size { width: side(16), height: side(20), pixel_bytes: 8 });
+        return Ok(Size { width: side(16), height: side(20), pixel_bytes: 8, least_bytes: 0 });
     }
-    let Bitmap { width, height, .. } = bitmap(entry(bytes)?.image)?;
-    Ok(Size { width, height, pixel_bytes: 4 })
+    let Bitmap { width, height, bits, pixels } = bitmap(entry(bytes)?.image)?;
+    let row = (u64::from(width) * u64::from(bits)).div_ceil(32) * 4;
+    let least_bytes = row.saturating_mul(height.into()).saturating_add(pixels as u64);
+    Ok(Size { width, height, pixel_bytes: 4, least_bytes })
 }
 
 pub(super) fn decode(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {

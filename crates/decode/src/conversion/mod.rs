@@ -58,6 +58,8 @@ struct Size {
     height: u32,
     /// Bytes of a pixel once decoded, rounded up.
     pixel_bytes: u8,
+    /// The length of the shortest file that has so many pixels.
+    least_bytes: u64,
 }
 
 impl ConvertedFormat {
@@ -82,8 +84,11 @@ impl ConvertedFormat {
     /// # Errors
     /// [`Error::Conversion`] if the file is damaged or of a kind that is not read; [`Error::Limit`], before its pixels are decoded.
     pub fn to_png<'a>(self, bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>, Error> {
-        let Size { width, height, pixel_bytes } = self.size(bytes)?;
+        let Size { width, height, pixel_bytes, least_bytes } = self.size(bytes)?;
         limits.check(Format::Png, width, height, pixel_bytes.max(3))?;
+        if (bytes.len() as u64) < least_bytes {
+            return Err(self.error("its data ends early"));
+        }
         if self == ConvertedFormat::Ico
             && let Some(png) = ico::png(bytes)?
         {
@@ -114,7 +119,7 @@ impl ConvertedFormat {
 
     /// Returns an upper bound of the bytes that converting an image takes, the PNG included.
     pub(crate) fn scratch_bytes(self, bytes: &[u8]) -> Option<(u32, u32, u64)> {
-        let Size { width, height, pixel_bytes } = self.size(bytes).ok()?;
+        let Size { width, height, pixel_bytes, .. } = self.size(bytes).ok()?;
         let pixels = u64::from(width) * u64::from(height) * u64::from(pixel_bytes.max(3));
         // The pixels, the PNG, the same uncompressed if that is shorter, and what a decoder keeps.
         Some((width, height, pixels.saturating_mul(4).saturating_add(bytes.len() as u64 + (1 << 20))))
@@ -124,11 +129,12 @@ impl ConvertedFormat {
         let size = match self {
             ConvertedFormat::Netpbm => netpbm::size(bytes),
             ConvertedFormat::Qoi => match bytes.first_chunk::<14>() {
-                Some([_, _, _, _, a, b, c, d, e, f, g, h, ..]) => Ok(Size {
-                    width: u32::from_be_bytes([*a, *b, *c, *d]),
-                    height: u32::from_be_bytes([*e, *f, *g, *h]),
-                    pixel_bytes: 4,
-                }),
+                Some([_, _, _, _, a, b, c, d, e, f, g, h, ..]) => {
+                    let (width, height) = (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]));
+                    // A byte stands for 62 pixels at most.
+                    let least_bytes = 14 + u64::from(width) * u64::from(height) / 62;
+                    Ok(Size { width, height, pixel_bytes: 4, least_bytes })
+                }
                 None => Err(self.error("the header is cut off")),
             },
             ConvertedFormat::Ico => ico::size(bytes),

@@ -40,8 +40,18 @@ fn error(problem: &'static str) -> Error {
 }
 
 pub(super) fn size(bytes: &[u8]) -> Result<Size, Error> {
-    let Header { width, height, samples, maximum, .. } = header(bytes)?;
-    Ok(Size { width, height, pixel_bytes: samples * if maximum > 255 { 2 } else { 1 } })
+    let header = header(bytes)?;
+    let Header { width, height, samples, maximum, .. } = header;
+    let all = u64::from(width) * u64::from(samples);
+    let row = match (header.plain, header.bitmap) {
+        (true, true) => all,
+        // A digit and what separates it from the next one.
+        (true, false) => 2 * all,
+        (false, _) => (all * header.depth() as u64).div_ceil(8),
+    };
+    let data = row.saturating_mul(height.into()).saturating_sub(u64::from(header.plain));
+    let least_bytes = data.saturating_add(header.data as u64);
+    Ok(Size { width, height, pixel_bytes: samples * if maximum > 255 { 2 } else { 1 }, least_bytes })
 }
 
 /// Returns whether samples are scaled, because their largest value is another one than PNG's.

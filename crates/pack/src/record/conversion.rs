@@ -6,8 +6,8 @@ use crate::{Options, Reason};
 use shardtool_decode::{self as decode, ConvertedFormat, DecodeBudget, Limits};
 use std::borrow::Cow;
 
-/// Extensions of files next to an image that are converted if their content is of these formats.
-const EXTENSIONS: [&str; 8] = ["pgm", "ppm", "pbm", "pnm", "pam", "qoi", "ico", "tga"];
+/// Extensions of files that are converted if their content is of these formats.
+pub(crate) const EXTENSIONS: [&str; 8] = ["pgm", "ppm", "pbm", "pnm", "pam", "qoi", "ico", "tga"];
 
 /// Returns an image as PNG, if its format is not stored. `name` is that of its file, as far as it is known.
 ///

@@ -23,7 +23,7 @@ enum Method<'l, 'a> {
     Zstd,
     PackBits,
     Fax(Coding),
-    Jpeg(JpegCodec<'l, 'a>),
+    Jpeg(Box<JpegCodec<'l, 'a>>),
 }
 
 /// Decompresses the chunks of one image.
@@ -64,7 +64,7 @@ impl<'l, 'a> Codec<'l, 'a> {
             compression::FAX4 => Method::Fax(Coding::Group4),
             compression::JPEG => {
                 samples = Samples::BYTES;
-                Method::Jpeg(JpegCodec::new(layout)?)
+                Method::Jpeg(Box::new(JpegCodec::new(layout)?))
             }
             compression::OLD_JPEG => return Err(unsupported("old-style JPEG compression")),
             compression::LZMA => return Err(unsupported("LZMA compression")),

@@ -11,7 +11,7 @@ use shardtool_format::names;
 use std::collections::BTreeMap;
 
 /// Field names of images, in order of preference. Extensions of WebDataset samples are field names too.
-const IMAGES: [&str; 23] = [
+const IMAGES: [&str; 15] = [
     names::IMAGE_ENCODED,
     "image",
     "jpg",
@@ -27,14 +27,6 @@ const IMAGES: [&str; 23] = [
     "image/raw",
     "img",
     "pil",
-    "ppm",
-    "pgm",
-    "pbm",
-    "pnm",
-    "pam",
-    "qoi",
-    "tga",
-    "ico",
 ];
 /// Field names of labels, in order of preference; the field must hold an integer or text.
 const LABELS: [&str; 5] = [names::CLASS_LABEL, "label", "cls", "class", "target"];

@@ -14,6 +14,7 @@ use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
 use super::survey;
 use crate::input::Input;
+use crate::record::conversion::EXTENSIONS;
 use crate::sample::Values;
 use crate::source::json_text;
 use crate::{Error, MemberKey, Reason};
@@ -264,10 +265,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the rank of a field as the image, by its whole name, otherwise by its last extension (`image.jpg`).
+/// The first rank of files that are converted.
+const CONVERTED: usize = usize::MAX / 2;
+
+/// Returns the rank of a field as the image, by its whole name, otherwise by its last extension (`image.jpg`). After all others come
+/// the extensions of files that are converted.
 fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
-    let whole = roles.image_rank(field).map(|rank| (false, rank));
-    whole.or_else(|| roles.image_rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
+    let rank = |name: &str| {
+        let converted = || EXTENSIONS.iter().position(|extension| *extension == name && !roles.image_given);
+        roles.image_rank(name).or_else(|| Some(CONVERTED + converted()?))
+    };
+    let whole = rank(field).map(|rank| (false, rank));
+    whole.or_else(|| rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
 }
 
 /// Checks that not several fields may be the image by their last extension, none of which is named as images are.
@@ -280,7 +289,10 @@ fn check_images(
     members: &[(String, Range<usize>)],
     roles: &Roles,
 ) -> Result<(), Error> {
-    let ranked = || members.iter().filter_map(|(field, _)| Some((is_image(field, roles)?, field)));
+    let all = || members.iter().filter_map(|(field, _)| Some((is_image(field, roles)?, field)));
+    // A PNG is not in doubt because of a PGM.
+    let stored = all().any(|((_, rank), _)| rank < CONVERTED);
+    let ranked = || all().filter(|((_, rank), _)| *rank < CONVERTED || !stored);
     let by_extension: Vec<_> = ranked().map(|(_, field)| field.as_str()).collect();
     if roles.image_given || by_extension.len() < 2 || ranked().any(|((by_extension, _), _)| !by_extension) {
         return Ok(());

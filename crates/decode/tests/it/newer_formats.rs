@@ -99,7 +99,8 @@ fn rejects_avif_and_heif_by_name() {
     for file in [bytes(AVIF), heif(b"heic")] {
         let error = decode(&file, &DecodeOptions::default()).unwrap_err();
         assert!(matches!(error, Error::NotDecoded { .. }), "{error}");
-        assert!(error.to_string().contains("convert it to"), "{error}");
+        assert!(error.to_string().contains("convert it, for instance with"), "{error}");
+        assert!(error.to_string().contains("python -c \"") && !error.to_string().contains("  "), "{error}");
     }
 }
 

@@ -4,7 +4,8 @@ use crate::corpora::crc32;
 use crate::decoding::{decode, part, part_of, random, rect, whole};
 use crate::images::images;
 use shardtool_jpeg::{
-    Channels, DecodePath, Decoder, Error, FrameInfo, Header, Limits, Rect, Request, Scale, entries, transcode,
+    Channels, Color, DecodePath, Decoder, Error, Feature, FrameInfo, Header, Limits, ParsedImage, Rect, Request, Scale,
+    entries, transcode,
 };
 
 fn decoders() -> [Decoder; 2] {
@@ -267,4 +268,45 @@ fn errors_of_truncated_images_say_where() {
             }
         }
     }
+}
+
+/// Each pixel of a CMYK image, from its samples by Pillow's formula, is that of the whole image; a stream of two components has
+/// samples, but is no image.
+#[test]
+fn samples_of_four_and_two_components_are_not_converted() {
+    let inks: Vec<u8> = (0..40 * 30 * 4u32).map(|i| (i / 4 % 40 * 6 + i % 4 * 50 + i / 160 * 3) as u8).collect();
+    let mut jpeg = vec![];
+    let mut encoder = jpeg_encoder::Encoder::new(&mut jpeg, 95);
+    encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_1_1);
+    encoder.encode(&inks, 40, 30, jpeg_encoder::ColorType::Cmyk).unwrap();
+    for mut decoder in decoders() {
+        let rgb = decode(&mut decoder, &jpeg, None, &whole(Scale::Full)).unwrap();
+        let image = ParsedImage::parse_samples(&jpeg, &Limits::default()).unwrap();
+        assert_eq!(image.header().color, Color::Samples(4));
+        let mut samples = vec![0; 40 * 30 * 4];
+        decoder.decode_parsed(&image, None, &whole(Scale::Full), &mut samples, 40 * 4).unwrap();
+        let expected = samples.chunks_exact(4).flat_map(|s| {
+            let k = f64::from(s[3]);
+            [0, 1, 2].map(|i| (k - (f64::from(255 - s[i]) * k / 255.0).round()) as u8)
+        });
+        assert!(rgb.into_iter().eq(expected));
+    }
+    // The third component's specification is taken out of the frame and the scan of a colour image.
+    let mut colour = vec![];
+    let mut encoder = jpeg_encoder::Encoder::new(&mut colour, 95);
+    encoder.set_sampling_factor(jpeg_encoder::SamplingFactor::F_1_1);
+    encoder.encode(&[200; 8 * 8 * 3], 8, 8, jpeg_encoder::ColorType::Rgb).unwrap();
+    let marker = |jpeg: &[u8], second: u8| jpeg.windows(2).position(|w| w == [0xff, second]).unwrap();
+    let frame = marker(&colour, 0xc0);
+    colour.drain(frame + 4 + 6 + 6..frame + 4 + 6 + 9);
+    (colour[frame + 3], colour[frame + 9]) = (14, 2);
+    let scan = marker(&colour, 0xda);
+    colour.drain(scan + 5 + 4..scan + 5 + 6);
+    (colour[scan + 3], colour[scan + 4]) = (10, 2);
+    let refused = Header::parse(&colour, &Limits::default()).unwrap_err();
+    assert!(matches!(refused, Error::Unsupported(Feature::Components(2))), "{refused}");
+    let image = ParsedImage::parse_samples(&colour, &Limits::default()).unwrap();
+    let mut samples = vec![0; 8 * 8 * 2];
+    Decoder::new().decode_parsed(&image, None, &whole(Scale::Full), &mut samples, 16).unwrap();
+    assert_eq!(samples, [200, 128].repeat(64));
 }

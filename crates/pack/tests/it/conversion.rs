@@ -191,6 +191,15 @@ fn tars_and_writers_convert_images_and_masks() {
         assert_eq!(mask.into_luma8().into_raw(), labels);
     }
 
+    // A depth map next to the image is a feature; two images are asked about.
+    let alone = temp.path().join("b.tar");
+    put(&alone, &tar(&[("1.rgb.png", &png(1)), ("1.depth.pgm", &mask)]));
+    pack(&Options::new(&alone, temp.path().join("depth")), &()).unwrap();
+    assert_eq!(check(&temp.path().join("depth"), "train")["1"].0, png(1));
+    put(&alone, &tar(&[("1.left.ppm", &ppm(1)), ("1.right.ppm", &ppm(2))]));
+    let asked = pack(&Options::new(&alone, temp.path().join("pair")), &()).unwrap_err();
+    assert!(matches!(asked, Error::Archive(_)), "{asked}");
+
     let options = WriterOptions::new(temp.path().join("written"), "train");
     let writer = Writer::open(&options).unwrap();
     let write = |key: &str, image: &[u8]| {

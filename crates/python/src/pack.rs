@@ -219,6 +219,7 @@ pub(crate) fn pack_part<'py>(
     dict.set_item("rejected", packed.rejected)?;
     dict.set_item("already_complete", packed.already_complete)?;
     dict.set_item("truncated", packed.truncated)?;
+    dict.set_item("converted_to_png", packed.converted)?;
     Ok(dict)
 }
 
@@ -256,5 +257,6 @@ fn summary_to_dict(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDic
     dict.set_item("resumed_shards", summary.resumed_shards)?;
     dict.set_item("already_complete", summary.already_complete)?;
     dict.set_item("truncated", summary.truncated)?;
+    dict.set_item("converted_to_png", summary.converted)?;
     Ok(dict)
 }

@@ -1,5 +1,5 @@
-//! Gives a PNG whose palette has a wrong length the one that Pillow reads: the whole colours of it, of which other chunks of
-//! colour ignore all. The `png` crate refuses such lengths, or panics.
+//! Repairs PNGs whose palette (PLTE) has a wrong length, so that they decode as in Pillow: the whole colours are used, and indices
+//! without a colour are black. The `png` crate refuses such lengths, or panics.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use flate2::Crc;
 const SIGNATURE: usize = 8;
 /// Bytes of the most colours.
 const LONGEST: usize = 3 * 256;
-/// The colour type of palettes (PNG, table 11.1), which is behind length, name, sides and depth of the first chunk.
+/// The colour type of palettes (PNG, table 11.1), which follows length, name, sides and depth of the first chunk.
 const INDEXED: u8 = 3;
 const COLOR_TYPE: usize = SIGNATURE + 8 + 9;
 
-/// Returns the file, with the palette (PLTE) cut to whole colours. Of images without a palette it is left out, if it is longer than
-/// any palette or shorter than a colour. A palette that is damaged stays.
+/// Returns the file with its palette cut to whole colours. An image that is not indexed needs no palette, so one of a wrong length
+/// is removed. A palette whose CRC does not match stays, and is refused.
 pub(crate) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
     let Some((start, data)) = palette(bytes) else { return Cow::Borrowed(bytes) };
     let indexed = bytes.get(COLOR_TYPE) == Some(&INDEXED);

@@ -58,7 +58,7 @@ struct Size {
     height: u32,
     /// Bytes of a pixel once decoded, rounded up.
     pixel_bytes: u8,
-    /// The length of the shortest file that has so many pixels.
+    /// The length of the shortest file with this number of pixels.
     least_bytes: u64,
 }
 
@@ -131,7 +131,7 @@ impl ConvertedFormat {
             ConvertedFormat::Qoi => match bytes.first_chunk::<14>() {
                 Some([_, _, _, _, a, b, c, d, e, f, g, h, ..]) => {
                     let (width, height) = (u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h]));
-                    // A byte stands for 62 pixels at most.
+                    // A byte codes at most 62 pixels.
                     let least_bytes = 14 + u64::from(width) * u64::from(height) / 62;
                     Ok(Size { width, height, pixel_bytes: 4, least_bytes })
                 }

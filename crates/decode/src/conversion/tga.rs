@@ -77,7 +77,7 @@ pub(super) fn is(bytes: &[u8], name: Option<&str>) -> bool {
 pub(super) fn size(bytes: &[u8]) -> Result<Size, Error> {
     let Header { width, height, kind, run_length, data, .. } = header(bytes)?;
     let (pixels, stored) = (u64::from(width) * u64::from(height), kind.stored_bytes() as u64);
-    // A packet stands for 128 pixels at most.
+    // A packet codes at most 128 pixels.
     let least = if run_length { pixels.div_ceil(128) * (1 + stored) } else { pixels * stored };
     Ok(Size { width, height, pixel_bytes: kind.color().samples() as u8, least_bytes: data as u64 + least })
 }

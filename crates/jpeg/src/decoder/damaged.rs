@@ -3,6 +3,7 @@
 use super::{DecodePath, Decoder, Outcome};
 use crate::error::Result;
 use crate::image::ParsedImage;
+use crate::markers::header::Color;
 use crate::plan::DecodePlan;
 use crate::request::Request;
 
@@ -22,7 +23,11 @@ impl Decoder {
         stride: usize,
     ) -> Result<Outcome> {
         let bytes = padded(image.bytes());
-        let image = ParsedImage::parse(&bytes, image.parser.limits())?;
+        let limits = image.parser.limits();
+        let image = match image.header().color {
+            Color::Samples(_) => ParsedImage::parse_samples(&bytes, limits)?,
+            _ => ParsedImage::parse(&bytes, limits)?,
+        };
         let plan = DecodePlan::new(image.header(), &image.parser.quant, request)?;
         let quant = self.multiscan.begin_filled(&image)?;
         self.decode_all_scans((&image, &quant), request, out, stride)?;

@@ -9,13 +9,13 @@ use std::borrow::Cow;
 /// Extensions of files that are converted if their content is of these formats.
 pub(crate) const EXTENSIONS: [&str; 8] = ["pgm", "ppm", "pbm", "pnm", "pam", "qoi", "ico", "tga"];
 
-/// Returns an image as PNG, if its format is not stored. `name` is that of its file, as far as it is known.
+/// Returns an image as PNG, if its format is not stored. `name` is the name of its file or its key.
 ///
 /// # Errors
 /// [`Reason::Image`] if it cannot be converted, or exceeds the limits.
 pub(super) fn image<'a>(file: &'a [u8], name: &str, limits: &Limits) -> Result<Option<Cow<'a, [u8]>>, Reason> {
     let Some(format) = ConvertedFormat::detect(file, Some(name)) else { return Ok(None) };
-    // Returned before other memory is waited for, so that threads cannot wait for each other.
+    // Released on return: a thread that kept it while waiting for other memory could deadlock with another one.
     let _admitted = DecodeBudget::of_process().admit_conversion(format, file)?;
     Ok(Some(format.to_png(file, limits)?))
 }

@@ -44,10 +44,12 @@ class Packed:
     already_complete: bool = field(default=False, compare=False)
     #: Files and folders of the source that were left out: files of other splits, names that systems write, empty folders.
     left_out: tuple[str, ...] = field(default=(), compare=False)
+    #: Number of images that this run converted to PNG, because their format is not stored (PPM, QOI, ICO, TGA). Ignored by `==`.
+    converted_to_png: int = field(default=0, compare=False)
+    #: Number of images that are cut or damaged, and that this run packed as `truncated` says. Ignored by `==`.
+    truncated: int = field(default=0, compare=False)
     #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
-    #: Number of images that are cut or damaged, and were packed as `truncated` says; without those of resumed shards.
-    truncated: int = field(default=0, compare=False)
 
     @property
     def samples(self) -> int:
@@ -71,6 +73,7 @@ def joined(splits: list[Packed]) -> Packed:
         resumed_shards=sum(split.resumed_shards for split in splits),
         already_complete=all(split.already_complete for split in splits),
         left_out=splits[0].left_out,
+        converted_to_png=sum(split.converted_to_png for split in splits),
         splits=tuple(splits),
         truncated=sum(split.truncated for split in splits),
     )
@@ -282,7 +285,9 @@ class PackedPart:
     #: Whether the split was committed before, so that nothing was written.
     already_complete: bool
     #: Number of images that are cut or damaged, and were packed as `truncated` says.
-    truncated: int = 0
+    truncated: int = field(default=0, compare=False)
+    #: Number of images that this attempt converted to PNG, because their format is not stored.
+    converted_to_png: int = field(default=0, compare=False)
 
 
 def pack_part(

@@ -158,7 +158,8 @@ impl<'a> Layout<'a> {
         self.photometric == photometric::YCBCR && self.compression != compression::JPEG
     }
 
-    /// Returns whether the image is left to the `image` crate: inks of 16 bits in planes of tiles.
+    /// Returns whether the image is left to the `image` crate: inks of 16 bits in planes of tiles, which no writer that we know
+    /// makes. The tests of panics need a file with which a decoder panics, and this is the only one known.
     pub(super) fn is_foreign(&self) -> bool {
         self.photometric == photometric::CMYK && self.planar && self.bits == 16 && self.chunk.0 < self.width
     }
@@ -180,7 +181,7 @@ impl<'a> Layout<'a> {
         let rows = if self.compression == compression::JPEG { self.chunk.1 } else { self.chunk.1.min(self.height) };
         let fax = matches!(self.compression, compression::CCITT_RLE | compression::FAX3 | compression::FAX4);
         let scratch = if fax { fax::scratch_bytes(self.chunk.0) } else { 0 };
-        // Blocks of subsampled YCbCr may begin in four rows above the end.
+        // Blocks of subsampled YCbCr may extend up to four rows beyond the chunk.
         row.saturating_mul(u64::from(rows) + if self.is_ycbcr() { 4 } else { 0 }).saturating_add(scratch)
     }
 

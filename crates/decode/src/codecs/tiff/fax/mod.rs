@@ -5,8 +5,8 @@
 //! | `codes` | lookup tables and the reader of bits |
 //! | `runs` | the runs of a row |
 //!
-//! Rows of a wrong length are what libtiff makes of them: cut at the width, or white after their end. Codes that do not exist
-//! and data that ends early are errors; libtiff goes on after them in a way that depends on its version.
+//! Rows of a wrong length are decoded as in libtiff, which warns about them: cut at the width, or white after their end. Invalid
+//! codes and data that ends early are errors; libtiff reports them and continues with the next row.
 
 mod codes;
 mod runs;
@@ -34,9 +34,9 @@ impl Coding {
 /// Damage in a row.
 #[derive(Debug, thiserror::Error)]
 enum RowError {
-    #[error("data that ends early")]
+    #[error("the data ends early")]
     EndOfData,
-    #[error("a code that does not exist")]
+    #[error("invalid code")]
     Code,
     #[error("more runs than pixels")]
     TooManyRuns,
@@ -131,7 +131,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Goes behind the next end-of-line code: at least 11 zeros, which may be more to end at a byte, and a one.
+    /// Reads up to and including the next end-of-line code: at least 11 zeros (more if the code ends at a byte) and a one.
     fn find_end_of_line(&mut self) -> Result<(), RowError> {
         if !std::mem::take(&mut self.end_of_line) {
             while self.bits.peek(END_OF_LINE_ZEROS)? != 0 {
@@ -197,7 +197,7 @@ impl Decoder<'_> {
                 reference.pass(self.runs.position, self.runs.width());
             }
             match code {
-                // Below the end of the row above there is nothing to pass.
+                // After the last change of the row above there is nothing to pass.
                 Change::Pass if reference.change >= self.runs.width() => return Err(RowError::Code),
                 Change::Pass => {
                     reference.advance();

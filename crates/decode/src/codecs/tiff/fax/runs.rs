@@ -13,7 +13,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Returns the most runs that a row may have, as in libtiff. More are damage: they have no pixels.
+    /// Returns the most runs that a row may have, as in libtiff. More than that is damage.
     pub(super) fn most(width: u32, two_dimensional: bool) -> usize {
         (width as usize + 1).next_multiple_of(32) * if two_dimensional { 2 } else { 1 }
     }
@@ -67,7 +67,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Appends a run to the end of the row, of whose pixels the position knows nothing: an end-of-line code is inside the row.
+    /// Appends a run up to the end of the row without moving the position, as libtiff does for an end-of-line code inside a row.
     pub(super) fn end_row_early(&mut self) -> Result<(), RowError> {
         let (position, pending) = (self.position, std::mem::take(&mut self.pending));
         self.end(self.width - position)?;

@@ -148,7 +148,7 @@ fn not_decoded(format: Format) -> Error {
              import Image, ImageOps as o; o.exif_transpose(Image.open('a.avif')).save('a.png')\""
         }
         _ => {
-            "no HEIF decoder in Rust is fit to use; convert it, for instance with pip install pillow-heif: python -c \"import \
+            "no HEIF decoder is built in; convert it, for instance with pip install pillow-heif: python -c \"import \
              pillow_heif; from PIL import Image, ImageOps as o; pillow_heif.register_heif_opener(); \
              o.exif_transpose(Image.open('a.heic')).save('a.png')\""
         }

@@ -263,7 +263,7 @@ fn errors_of_truncated_images_say_where() {
                 Err(Error::NotJpeg { .. }) => assert!(cut < 2, "{name} {cut}"),
                 Err(Error::Ends { offset, .. }) => assert!(offset <= cut, "{name} {cut}"),
                 Err(Error::Damaged { row, rows, offset, .. }) => assert!(row < rows && offset <= cut, "{name} {cut}"),
-                Err(Error::Unsupported(shardtool_jpeg::Feature::Incomplete)) => {}
+                Err(Error::Unsupported(Feature::Incomplete)) => {}
                 Err(e) => panic!("{name} cut at {cut}: {e}"),
             }
         }

@@ -54,6 +54,7 @@ EXPLAINED = [
     ("TIFF", "we refuse: tiff with (floating-point samples) needs a range", "refused by name: {0}"),
     ("*", "raise `max_side`", "beyond the default limit of 65,535 pixels a side"),
     ("JPEG", "we refuse: invalid jpeg data", "damaged entropy-coded data: an error here, a warning in libjpeg"),
+    ("TIFF", "we refuse: invalid jpeg data", "damaged JPEG data: an error here, a warning in libjpeg"),
     ("PNG", "Pillow refuses", "Pillow checks metadata chunks that do not concern the first frame's pixels"),
     ("PNG", "unknown_compression", "the compression method in its header is not checked"),
     ("GIF", "different: \\d+x", "the canvas is the logical screen; Pillow enlarges it to the first frame"),

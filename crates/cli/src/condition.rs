@@ -4,7 +4,7 @@ use crate::headings;
 use shardtool_format::index;
 use shardtool_format::manifest::{DType, Manifest};
 use shardtool_pack::Selection;
-use shardtool_read::{Condition, ConditionError, Shard, Split, Value};
+use shardtool_read::{Condition, ConditionError, Operator, Shard, Split, Value};
 use std::sync::Arc;
 
 /// The flag `--where`.
@@ -92,7 +92,12 @@ impl Conditions {
                 }
                 name => shard.value(row, name)?.and_then(|value| value.of_type(condition.dtype())),
             };
-            if !condition.holds(value.as_ref()) {
+            // Several values are not the lack of one.
+            let several =
+                value.is_none() && condition.operand().is_none() && shard.has_values(row, condition.name())?;
+            let holds =
+                if several { condition.operator() == Operator::NotEqual } else { condition.holds(value.as_ref()) };
+            if !holds {
                 return Ok(false);
             }
         }

@@ -174,7 +174,7 @@ impl<'a> RecordWriter<'a> {
         let turned = orientation != stored.orientation;
         let sizes = ImageSizes { coded, orientation, stored: (stored.width, stored.height), turned };
         if sizes.turned || sizes.stored != sizes.coded {
-            attached_images::refuse_any(self.schema, fields.values, self.options)?;
+            attached_images::refuse_any(self.schema, fields.values, sizes.coded, self.options)?;
         }
         let values = coordinates::stored(self.schema, fields.values, Some(&sizes), self.options)?;
         let fields = &Fields { values: &values, ..*fields };

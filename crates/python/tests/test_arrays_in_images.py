@@ -154,16 +154,35 @@ def test_an_array_that_stays_behind_is_reported_once(scenes):
             list(st.Loader(scenes, 4, [st.ResizeTo(16)], arrays=arrays))
 
 
+def drain(loader) -> None:
+    """Takes all batches, and keeps none: a consumer that does is warned of that."""
+    for _ in loader:
+        pass
+
+
 def test_other_arrays_are_not_reported(scenes, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        list(st.Loader(scenes, 4, [st.ResizeTo(16)], arrays=[st.Arrays("small", crop=(8, 8)), "embedding"]))
-        list(st.Loader(scenes, 4, arrays=st.Arrays("depth", crop=(8, 8))))
+        drain(st.Loader(scenes, 4, [st.ResizeTo(16)], arrays=[st.Arrays("small", crop=(8, 8)), "embedding"]))
+        drain(st.Loader(scenes, 4, arrays=st.Arrays("depth", crop=(8, 8))))
         # An image that is shown as it is stored.
         with st.Writer(tmp_path, labels=False, features={"depth": st.Array()}) as writer:
             writer.write({"key": "a", "image": np.zeros((20, 30, 3), np.uint8), "depth": np.zeros((20, 30), np.float32)})
         split = st.Dataset(tmp_path).split("train")
-        list(st.Loader(split, 1, [st.CenterCrop((20, 30)), st.ColorJitter(0.2), st.GaussianBlur(3)], arrays="depth"))
+        drain(st.Loader(split, 1, [st.CenterCrop((20, 30)), st.ColorJitter(0.2), st.GaussianBlur(3)], arrays="depth"))
+
+
+def test_an_array_of_pixels_does_not_survive_a_turn_of_its_image(tmp_path):
+    """EXIF 3: the image is stored upright as pixels, the array would stay as coded."""
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    Image.fromarray(np.arange(20 * 30 * 3, dtype=np.uint32).astype(np.uint8).reshape(20, 30, 3)).save(tmp_path / "a.jpg", exif=exif)
+    np.save(tmp_path / "a.npy", np.zeros((20, 30), np.float32))
+    (tmp_path / "list.jsonl").write_text('{"path": "a.jpg", "depth": "a.npy"}\n')
+    options = {"columns": {"depth": st.Array()}, "seed": None}
+    assert st.pack(tmp_path / "list.jsonl", tmp_path / "coded", **options).rejected == 0
+    with pytest.raises(st.PackError, match="`depth` is an image or an array of its pixels"):
+        st.pack(tmp_path / "list.jsonl", tmp_path / "turned", pixels="raw", **options)
 
 
 def test_an_array_of_another_size_is_a_bad_sample(scenes):

@@ -137,3 +137,16 @@ def test_names_of_torchvision_are_answered(numbered):
     ):
         with pytest.raises(st.errors.OptionTypeError, match=answer):
             st.Loader(numbered, 4, [st.RandomResizedCrop(8), transform])
+
+
+def test_an_empty_condition_finds_records_without_a_number(tmp_path):
+    """Several numbers are not the lack of one."""
+    with st.Writer(tmp_path / "d", images=False, labels=False, features={"n": "int64"}) as writer:
+        for key, numbers in [("none", None), ("one", 1), ("two", [1, 2])]:
+            writer.write({"key": key, **({} if numbers is None else {"n": numbers})})
+
+    def keys(condition):
+        command = [sys.executable, "-m", "shardtool", "ls", str(tmp_path / "d"), "--where", condition, "--json"]
+        return [record["key"] for record in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["records"]]
+
+    assert keys("n=") == ["none"] and keys("n!=") == ["one", "two"] and keys("n=1") == ["one"]

@@ -46,6 +46,22 @@ impl<'a> Value<'a> {
 }
 
 impl Shard {
+    /// Returns whether a record has values of a feature, one or several, of any type. Reads the record.
+    ///
+    /// # Errors
+    /// Those of [`Shard::record`] and [`crate::Record::example`].
+    pub fn has_values(self: &Arc<Self>, row: u64, feature: &str) -> Result<bool> {
+        let record = self.record(row, vec![])?;
+        let has = match record.example()?.get(feature) {
+            Some(Feature::Int64(list)) => list.iter().next().is_some(),
+            Some(Feature::Float(list)) => list.iter().next().is_some(),
+            Some(Feature::Bytes(list)) => list.iter().next().is_some(),
+            Some(Feature::Empty) | None => false,
+        };
+        record.check_readable()?;
+        Ok(has)
+    }
+
     /// Returns the value of a feature of a record as it is stored; `None` if the record has no value or several. Where the index has no
     /// column of the feature, its values are unknown, not null: they are then read from the record.
     ///

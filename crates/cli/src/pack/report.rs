@@ -152,6 +152,7 @@ pub(super) fn print_part(
             writeln!(out, "  {} rejected; `shardtool commit` lists them", text::plural(packed.rejected, "input"))?;
         }
         print_converted(out, packed.converted)?;
+        print_truncated(out, packed.truncated)?;
         writeln!(out, "  {seconds:.2} s; next, when all parts are packed: shardtool commit {destination}")?;
     }
     Ok(if packed.rejected > 0 { Exit::Finding } else { Exit::Success })
@@ -245,10 +246,7 @@ fn print_summary(
     if let Some(optimized) = &summary.optimized {
         print_optimized(out, optimized)?;
     }
-    if summary.truncated > 0 {
-        let images = text::plural(summary.truncated, "image");
-        writeln!(out, "  {images} cut or damaged, packed as --truncated fill says; loaders need the same option")?;
-    }
+    print_truncated(out, summary.truncated)?;
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
         writeln!(out, "  {rejected} rejected; each is listed with its reason in {}", file.display())?;
@@ -262,6 +260,14 @@ fn print_converted(out: &mut Output, images: u64) -> std::io::Result<()> {
         0 => Ok(()),
         _ => writeln!(out, "  {} of other formats converted to PNG", text::plural(images, "image")),
     }
+}
+
+fn print_truncated(out: &mut Output, truncated: u64) -> std::io::Result<()> {
+    if truncated > 0 {
+        let images = text::plural(truncated, "image");
+        writeln!(out, "  {images} cut or damaged, packed as --truncated fill says; loaders need the same option")?;
+    }
+    Ok(())
 }
 
 fn optimized_json(o: &Optimized) -> Value {

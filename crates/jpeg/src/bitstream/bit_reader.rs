@@ -30,12 +30,14 @@ impl BitPosition {
 pub(crate) struct BitReader<'a> {
     jpeg: &'a [u8],
     at: BitPosition,
+    /// Whether bits were no code, and were taken for the symbol 0.
+    invalid: bool,
 }
 
 impl<'a> BitReader<'a> {
     /// Reads from a position in the image.
     pub(crate) fn resume(jpeg: &'a [u8], at: BitPosition) -> BitReader<'a> {
-        BitReader { jpeg, at }
+        BitReader { jpeg, at, invalid: false }
     }
 
     /// The position of the next bit.
@@ -133,9 +135,16 @@ impl<'a> BitReader<'a> {
     /// Decodes one Huffman code as libjpeg does: bits that are no code are 17 bits of the symbol 0.
     pub(crate) fn symbol_or_0(&mut self, codes: &CodeTable) -> u8 {
         self.fill();
-        let (length, symbol) = codes.find(self.at.held).unwrap_or((17, 0));
+        let found = codes.find(self.at.held);
+        self.invalid |= found.is_none();
+        let (length, symbol) = found.unwrap_or((17, 0));
         self.consume(length);
         symbol
+    }
+
+    /// Whether [`BitReader::symbol_or_0`] met bits that are no code.
+    pub(crate) fn met_invalid_code(&self) -> bool {
+        self.invalid
     }
 
     /// Byte offset at which the marker that ends the segment is looked for.

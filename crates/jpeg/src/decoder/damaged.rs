@@ -11,7 +11,7 @@ use crate::request::Request;
 pub(super) const PADDING: usize = 2 * 32_770;
 
 impl Decoder {
-    /// Decodes an image to the pixels that libjpeg-turbo makes of it.
+    /// Decodes an image to the pixels that libjpeg-turbo makes of it. `known` says whether it is known to be damaged.
     ///
     /// # Errors
     /// Those that libjpeg does not recover from: damage in a header, also one of a later scan.
@@ -19,8 +19,8 @@ impl Decoder {
         &mut self,
         image: &ParsedImage<'_>,
         request: &Request,
-        out: &mut [u8],
-        stride: usize,
+        (out, stride): (&mut [u8], usize),
+        known: bool,
     ) -> Result<Outcome> {
         let bytes = padded(image.bytes());
         let limits = image.parser.limits();
@@ -32,7 +32,8 @@ impl Decoder {
         let quant = self.multiscan.begin_filled(&image)?;
         self.decode_all_scans((&image, &quant), request, out, stride)?;
         let (width, height) = (plan.rect.width, plan.rect.height);
-        Ok(Outcome { width, height, path: DecodePath::Scans, entries_rejected: false, filled: true })
+        let filled = known || self.multiscan.meets_damage();
+        Ok(Outcome { width, height, path: DecodePath::Scans, entries_rejected: false, filled })
     }
 }
 

@@ -179,7 +179,7 @@ impl Decoder {
     ) -> Result<Outcome> {
         match self.decode_good(image, entries, request, out, stride) {
             Err(Error::Damaged { .. } | Error::Ends { .. } | Error::Segment { .. }) if request.fill => {
-                self.decode_damaged(image, request, out, stride)
+                self.decode_damaged(image, request, (out, stride), true)
             }
             result => result,
         }
@@ -203,7 +203,7 @@ impl Decoder {
         let Some(mut layout) = ScanLayout::new(parser, scan)? else {
             let quant = self.multiscan.begin(image, request.fill)?;
             if request.fill && self.multiscan.estimates() {
-                return self.decode_damaged(image, request, out, stride);
+                return self.decode_damaged(image, request, (out, stride), false);
             }
             self.decode_all_scans((image, &quant), request, out, stride)?;
             return Ok(outcome(DecodePath::Scans, entries.is_some()));

@@ -25,8 +25,9 @@ pub(crate) struct MultiScanDecoder {
     smoothing: Smoothing,
     /// The next row to decode.
     next: u32,
-    /// Whether damaged data are decoded as libjpeg does.
+    /// Whether damaged data are decoded as libjpeg does, and whether damage was met before the first row.
     fill: bool,
+    damaged: bool,
 }
 
 impl MultiScanDecoder {
@@ -52,13 +53,14 @@ impl MultiScanDecoder {
     /// # Errors
     /// If a header is damaged or the scans are beyond a limit.
     pub(crate) fn begin_filled(&mut self, image: &ParsedImage<'_>) -> Result<QuantTables> {
-        self.fill = true;
+        (self.fill, self.damaged) = (true, false);
         let quant = self.begin_headers(image, true)?;
         if self.estimates() {
             // What is estimated depends on how far the last scan goes, which only decoding it shows.
             for row in 0..image.header().mcus().1 {
                 self.decode_row(image, row)?;
             }
+            self.damaged = self.meets_damage();
             let last = self.scans.last().and_then(|scan| scan.fill).map_or(0, |fill| fill.last_row);
             // libjpeg counts rows of MCUs of the sampling factor as coded, which a single component does not have here.
             let rows = if image.header().components().len() == 1 { u32::from(image.header().first_v) } else { 1 };
@@ -68,6 +70,11 @@ impl MultiScanDecoder {
             return Ok(quant);
         }
         Ok(quant)
+    }
+
+    /// Whether what was decoded of an image begun by [`MultiScanDecoder::begin_filled`] is damaged.
+    pub(crate) fn meets_damage(&self) -> bool {
+        self.damaged || self.scans.iter().any(|scan| scan.fill.is_some_and(|fill| fill.damaged))
     }
 
     fn begin_headers(&mut self, image: &ParsedImage<'_>, exact: bool) -> Result<QuantTables> {

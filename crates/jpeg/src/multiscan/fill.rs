@@ -22,6 +22,8 @@ pub(super) struct Fill {
     ended: bool,
     /// The last row of MCUs that has data.
     pub last_row: u32,
+    /// Whether damage was met.
+    pub damaged: bool,
 }
 
 impl Scan {
@@ -44,6 +46,7 @@ impl Scan {
                 let (next, found) = next_segment(jpeg, bits.offset(), self.restarts as u8 & 7);
                 bits.jump(next);
                 fill.ended &= !found;
+                fill.damaged |= !found;
                 self.begin_segment(next);
             }
             if !fill.ended {
@@ -54,6 +57,7 @@ impl Scan {
                 self.until_restart -= 1;
             }
         }
+        fill.damaged |= fill.ended || bits.met_invalid_code();
         self.at = bits.position();
         self.fill = Some(fill);
     }

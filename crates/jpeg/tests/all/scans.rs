@@ -133,6 +133,15 @@ fn estimates_the_low_frequencies_of_missing_scans() {
         let request = Request { rect: Some(rect), ..Request::default() };
         assert!(decode(&mut decoder, &part, None, &request).unwrap() == self::part(&pixels, 70, rect));
         assert_eq!(transcode(&part, &mut decoder), Err(Error::Unsupported(Feature::Incomplete)));
+        // No damage, although scans are missing; without the last bytes of data there is.
+        let fill = |jpeg: &[u8], decoder: &mut Decoder| {
+            let mut out = vec![0; 3 * 70 * 70];
+            let request = Request { fill: true, ..Request::default() };
+            decoder.decode(jpeg, None, &request, &mut out, 3 * 70).unwrap().filled
+        };
+        assert!(!fill(&part, &mut decoder), "{} scans", count + 1);
+        let data = memchr::memmem::rfind(&part, &[0xff, 0xda]).unwrap() + 12;
+        assert!(fill(&[&part[..data], &[0xff, 0xd9]].concat(), &mut decoder), "{} scans", count + 1);
     }
     assert_eq!(starts.len(), expected.len());
 }

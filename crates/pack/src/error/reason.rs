@@ -212,9 +212,9 @@ pub enum Reason {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
-    /// Another image of a sample, such as a mask, which would keep a size or orientation that its image loses.
+    /// Another image of a sample, such as a mask, or an array of its pixels, which would keep a size or orientation that its image loses.
     #[error(
-        "`{column}` is an image too, which would keep its size and orientation while the sample's image is resized or turned; \
+        "`{column}` is an image or an array of its pixels, which would keep its size and orientation while the sample's image is resized or turned; \
          pack without resizing and raw pixels, and resize when loading"
     )]
     OldSize {

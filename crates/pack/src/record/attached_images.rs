@@ -24,12 +24,27 @@ pub(super) fn check_masks(
     Ok(())
 }
 
-/// Refuses other images of a sample whose own image is resized or turned: they stay as they are.
+/// Refuses other images of a sample whose own image, of this width and height as coded, is resized or turned: they stay as they
+/// are. Likewise arrays with an element for each pixel.
 ///
 /// # Errors
 /// [`Reason::OldSize`].
-pub(super) fn refuse_any(schema: &SampleSchema, values: &[Values], options: &Options) -> Result<(), Reason> {
+pub(super) fn refuse_any(
+    schema: &SampleSchema,
+    values: &[Values],
+    (width, height): (u32, u32),
+    options: &Options,
+) -> Result<(), Reason> {
     let is_image = |bytes: &&[u8]| decode::probe(bytes, &options.limits).is_ok();
     let images = schema.columns.iter().zip(values).find(|(_, values)| values.byte_strings().iter().any(is_image));
-    images.map_or(Ok(()), |((column, _), _)| Err(Reason::OldSize { column: column.clone() }))
+    let pixels = [i64::from(height), i64::from(width)];
+    let array = |((name, _), values): &(&(String, _), &Values)| {
+        let shape = matches!(values, Values::Int64s(shape) if shape.windows(2).any(|sides| sides == pixels));
+        name.strip_suffix("/shape").filter(|_| shape)
+    };
+    let mut arrays = schema.columns.iter().zip(values).filter_map(|column| array(&column));
+    match images.map(|((column, _), _)| &**column).or_else(|| arrays.next()) {
+        Some(column) => Err(Reason::OldSize { column: column.to_owned() }),
+        None => Ok(()),
+    }
 }

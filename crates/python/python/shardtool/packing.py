@@ -44,10 +44,11 @@ class Packed:
     already_complete: bool = field(default=False, compare=False)
     #: Files and folders of the source that were left out: files of other splits, names that systems write, empty folders.
     left_out: tuple[str, ...] = field(default=(), compare=False)
-    #: Number of images that this run converted to PNG, because their format is not stored (PPM, QOI, ICO, TGA). Ignored by `==`.
-    converted_to_png: int = field(default=0, compare=False)
-    #: Number of images that are cut or damaged, and that this run packed as `truncated` says. Ignored by `==`.
-    truncated: int = field(default=0, compare=False)
+    #: Number of images that this run converted to PNG, because their format is not stored (PPM, QOI, ICO, TGA). `None` for the result
+    #: of a `Writer` or of `commit`, which do not count them. Ignored by `==`.
+    converted_to_png: int | None = field(default=None, compare=False)
+    #: Number of images that are cut or damaged, and that this run packed as `truncated` says; `None` as above. Ignored by `==`.
+    truncated: int | None = field(default=None, compare=False)
     #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
 
@@ -73,9 +74,9 @@ def joined(splits: list[Packed]) -> Packed:
         resumed_shards=sum(split.resumed_shards for split in splits),
         already_complete=all(split.already_complete for split in splits),
         left_out=splits[0].left_out,
-        converted_to_png=sum(split.converted_to_png for split in splits),
+        converted_to_png=sum(split.converted_to_png or 0 for split in splits),
         splits=tuple(splits),
-        truncated=sum(split.truncated for split in splits),
+        truncated=sum(split.truncated or 0 for split in splits),
     )
 
 

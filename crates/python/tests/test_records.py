@@ -1,6 +1,7 @@
 """Records are found by key, show themselves in a few lines, and files of other formats are named."""
 
 import io
+import json
 import subprocess
 import sys
 import tarfile

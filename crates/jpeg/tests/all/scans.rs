@@ -140,7 +140,8 @@ fn estimates_the_low_frequencies_of_missing_scans() {
             decoder.decode(jpeg, None, &request, &mut out, 3 * 70).unwrap().filled
         };
         assert!(!fill(&part, &mut decoder), "{} scans", count + 1);
-        let data = memchr::memmem::rfind(&part, &[0xff, 0xda]).unwrap() + 12;
+        let scan = memchr::memmem::rfind(&part, &[0xff, 0xda]).unwrap();
+        let data = scan + 2 + usize::from(part[scan + 3]);
         assert!(fill(&[&part[..data], &[0xff, 0xd9]].concat(), &mut decoder), "{} scans", count + 1);
     }
     assert_eq!(starts.len(), expected.len());

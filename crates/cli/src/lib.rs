@@ -7,13 +7,17 @@
 //! | `parts` | `commit`, `status`, `clean`: a pack in parts |
 //! | `index`, `repair` | rebuild indexes and manifests from records |
 //! | `info`, `ls`, `show` | describe a dataset, its records, one record |
+//! | `spec` | what of the specification a dataset uses, for `info` |
+//! | `condition` | conditions on features: which records a command shows |
 //! | `extract` | writes images back into folders |
 //! | `export` | writes a dataset in another format |
 //! | `reshard` | `reshard`, `merge`: write the same records into other shards |
 //! | `copy` | copies a dataset to another place |
 //! | `diff` | compares the samples of two datasets |
 //! | `verify` | checks every record, index and file |
+//! | `store_memory` | how many shards of a store are read at once, and with how much memory |
 //! | `plan`, `bench` | show what a loader would do; measure a loader |
+//! | `plan_requests` | what an epoch costs from an object store, for `plan` |
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |

@@ -30,6 +30,7 @@
 //! | `probe`, `image_info` | size, channels and orientation from the header |
 //! | `conversion` | Netpbm, QOI, ICO and TGA to PNG |
 //! | `completeness` | detection of truncated files |
+//! | `damage` | the kind of damage that an error means |
 //! | `pixel_format` | channels and bits of pixels |
 //! | `pixels` | images in memory |
 //! | `raw_pixels` | pixels stored without coding, or in one zstd frame |

@@ -14,11 +14,14 @@
 //! |---|---|
 //! | `config`, `resolved_config` | options of a loader; options validated against the dataset |
 //! | `splits` | several splits as one sequence of ids |
+//! | `classes` | classes of several splits, compared by name |
 //! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
 //! | `arrays` | crops of volumes and other arrays |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
+//! | `further_images` | what the further images of each record hold |
+//! | `decoded_cache` | decoded images, kept from one epoch to the next |
 //! | `mixing`, `mosaic`, `objects` | MixUp, CutMix and mosaics of a complete batch; boxes and points of objects |
 //! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
@@ -32,6 +35,7 @@
 //! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
 //! | `fetch` | records in object stores, requested ahead of the workers; what that costs in an epoch |
 //! | `bad_samples` | which errors make a sample bad, and the list of bad samples |
+//! | `error`, `units` | errors of a loader; numbers of bytes in them |
 //! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
 //! | `replica_share` | what each replica will read, computed from the manifest |

@@ -10,6 +10,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `error` | errors: arguments, environment variables, or states that contradict the dataset |
 //! | `prf` | keys: 64 pseudorandom bits from (domain, seed, epoch, tweak) |
 //! | `rng` | the random stream of one key; augmentation draws from it |
 //! | `permutation` | a seekable bijection on `[0, N)` in constant memory |

@@ -3,6 +3,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `destination` | where the files go: a folder, or a folder of a store |
+//! | `run` | the export of one split, shard by shard |
 //! | `report` | what is kept of an export's result |
 //! | `sample` | the parts of a record: image file, class, other fields |
 //! | `file_names` | converts keys to file names: unique, and inside the destination |

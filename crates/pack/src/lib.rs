@@ -13,6 +13,7 @@
 //! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
 //! | `options` | options of a pack |
+//! | `input` | files and objects that are packed: lengths and bytes, by path or URL |
 //! | `commit` | files and folders that appear under their names when complete; locks |
 //! | `place` | where a dataset is written: a folder, or a folder of a store |
 //! | `class_ids` | assigns ids to classes |
@@ -25,6 +26,7 @@
 //! | `rejects` | the list of rejected inputs |
 //! | `plan` | assigns samples to shards |
 //! | `split` | the files of a split: names, plan files, manifest, whether it is complete |
+//! | `wait` | waits for another process that packs the same split |
 //! | `conventions` | the content of records of existing shards |
 //! | `shard_writer` | writes one shard, and commits it with its index |
 //! | `pack` | a whole pack, in an order that survives a kill at any point |
@@ -38,6 +40,7 @@
 //! | `copy` | copies a dataset to another place |
 //! | `reshard` | copies the records of datasets into other shards |
 //! | `repair` | rebuilds index and manifest; salvages the good records of damaged shards |
+//! | `reseal` | gives a manifest that was edited by hand its CRC |
 #![forbid(unsafe_code)]
 
 mod adopt;

@@ -11,6 +11,7 @@
 //! | `arrow` | records as the buffers of Arrow arrays |
 //! | `columns` | columns of indexes as arrays |
 //! | `config` | converts keyword arguments to a loader's configuration |
+//! | `classes`, `buckets` | its arguments about classes of several splits, and about buckets and packing |
 //! | `function` | a Python function as a step of a loader |
 //! | `transform` | applies steps to an image in memory |
 //! | `device` | options of devices; arrays on a device |

@@ -14,6 +14,7 @@
 //! | `process` | the runtime and the clients of a process |
 //! | `checksum` | the CRC32C that an upload carries, and that a store keeps of an object |
 //! | `client` | clients from environment variables and credential files |
+//! | `profile` | settings of S3 from the files of `~/.aws` |
 //! | `hdfs` | HDFS, with what its client lacks of an object store |
 //! | `stats` | requests, bytes, retries |
 //!

@@ -24,5 +24,6 @@ mod several_values;
 mod shown;
 mod stable_names;
 mod stores;
+mod structure;
 mod truncated;
 mod view;

@@ -120,7 +120,16 @@ fn readme_shows_the_output_of_the_demo() {
 }
 
 /// Lines of `sh` blocks that do not run here, and why.
-const SKIPPED: [(&str, &str); 5] = [
+const SKIPPED: [(&str, &str); 7] = [
+    (
+        "python -c \"from PIL import Image, ImageOps as o; o.exif_transpose(Image.open('a.avif')).save('a.png')\"",
+        "needs Pillow",
+    ),
+    (
+        "python -c \"import pillow_heif; from PIL import Image, ImageOps as o; pillow_heif.register_heif_opener(); \
+         o.exif_transpose(Image.open('a.heic')).save('a.png')\"",
+        "needs pillow-heif",
+    ),
     (
         "mkdir -p videos/juggling/017 && ffmpeg -i 017.mp4 -vf fps=25,scale=-2:256 -q:v 2 videos/juggling/017/%06d.jpg",
         "needs ffmpeg and a video",

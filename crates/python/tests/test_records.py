@@ -148,6 +148,6 @@ def test_an_empty_condition_finds_records_without_a_number(tmp_path):
 
     def keys(condition):
         command = [sys.executable, "-m", "shardtool", "ls", str(tmp_path / "d"), "--where", condition, "--json"]
-        return [record["key"] for record in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["records"]]
+        return [record["key"] for record in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["listed"]]
 
     assert keys("n=") == ["none"] and keys("n!=") == ["one", "two"] and keys("n=1") == ["one"]

@@ -38,11 +38,10 @@ pub(super) fn refuse_any(
     let is_image = |bytes: &&[u8]| decode::probe(bytes, &options.limits).is_ok();
     let images = schema.columns.iter().zip(values).find(|(_, values)| values.byte_strings().iter().any(is_image));
     let pixels = [i64::from(height), i64::from(width)];
-    let array = |((name, _), values): &(&(String, _), &Values)| {
-        let shape = matches!(values, Values::Int64s(shape) if shape.windows(2).any(|sides| sides == pixels));
-        name.strip_suffix("/shape").filter(|_| shape)
-    };
-    let mut arrays = schema.columns.iter().zip(values).filter_map(|column| array(&column));
+    let mut arrays = schema.columns.iter().zip(values).filter_map(|((name, _), values)| {
+        let Values::Int64s(shape) = values else { return None };
+        name.strip_suffix("/shape").filter(|_| shape.windows(2).any(|sides| sides == pixels))
+    });
     match images.map(|((column, _), _)| &**column).or_else(|| arrays.next()) {
         Some(column) => Err(Reason::OldSize { column: column.to_owned() }),
         None => Ok(()),

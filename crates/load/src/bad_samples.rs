@@ -137,7 +137,8 @@ pub enum SampleError {
         feature: String,
         /// The name of the first record's format ([`shardtool_decode::PixelFormat::name`]); `None` for the first record itself.
         expected: Option<&'static str>,
-        /// The name of its format; `None` if there is none that keeps its values.
+        /// The name of its format, or which of its samples are not delivered as they are stored
+        /// ([`shardtool_decode::StoredSamples::changed`]); `None` if no format keeps its values.
         found: Option<&'static str>,
     },
     /// The record has no array of this name.

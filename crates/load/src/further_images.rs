@@ -62,14 +62,14 @@ impl FurtherImage {
         match self.kind {
             Some(FurtherKind::Color) => Ok(()),
             Some(FurtherKind::Values) => {
-                let found = image.stored_samples().map(|samples| samples.format);
-                match found.is_some_and(|found| self.values.is_none_or(|expected| found == expected)) {
-                    true => Ok(()),
-                    false => {
-                        let [expected, found] = [self.values, found].map(|format| format.map(PixelFormat::name));
-                        Err(SampleError::FurtherFormat { feature: feature(), expected, found })
-                    }
-                }
+                let found = match image.stored_samples().map(StoredSamples::unchanged) {
+                    Some(Ok(found)) if self.values.is_none_or(|expected| found == expected) => return Ok(()),
+                    Some(Ok(found)) => Some(found.name()),
+                    Some(Err(changed)) => Some(changed),
+                    None => None,
+                };
+                let expected = self.values.map(PixelFormat::name);
+                Err(SampleError::FurtherFormat { feature: feature(), expected, found })
             }
             None => match image.stored_samples().and_then(|samples| mixed(samples, images, views)) {
                 None => Ok(()),

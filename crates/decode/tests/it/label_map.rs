@@ -211,21 +211,29 @@ fn rejects_map_of_another_size_than_its_image() {
 fn headers_say_what_samples_are() {
     use png::{BitDepth, ColorType};
     let found = |bytes: &[u8]| EncodedImage::parse(bytes).unwrap().stored_samples();
+    let (deep, alpha) = (Some("grey of 16 bits"), Err("an image with alpha, which is dropped"));
+    let scaled = Err("grey of fewer than 8 bits, which is scaled to 0 to 255");
     for (color, depth, bytes, expected) in [
-        (ColorType::Grayscale, BitDepth::One, 1, Some((PixelFormat::GRAY8, None))),
-        (ColorType::Grayscale, BitDepth::Eight, 4, Some((PixelFormat::GRAY8, None))),
-        (ColorType::Grayscale, BitDepth::Sixteen, 8, Some((PixelFormat::GRAY16, Some("grey of 16 bits")))),
-        (ColorType::GrayscaleAlpha, BitDepth::Sixteen, 16, Some((PixelFormat::GRAY16, Some("grey of 16 bits")))),
-        (ColorType::Indexed, BitDepth::Two, 1, Some((PixelFormat::RGB8, Some("an image with a palette")))),
-        (ColorType::Rgb, BitDepth::Eight, 12, Some((PixelFormat::RGB8, None))),
-        (ColorType::Rgba, BitDepth::Sixteen, 32, Some((PixelFormat::RGB16, None))),
+        (ColorType::Grayscale, BitDepth::One, 1, (PixelFormat::GRAY8, None, scaled)),
+        (ColorType::Grayscale, BitDepth::Eight, 4, (PixelFormat::GRAY8, None, Ok(PixelFormat::GRAY8))),
+        (ColorType::Grayscale, BitDepth::Sixteen, 8, (PixelFormat::GRAY16, deep, Ok(PixelFormat::GRAY16))),
+        (ColorType::GrayscaleAlpha, BitDepth::Eight, 8, (PixelFormat::GRAY8, None, alpha)),
+        (ColorType::GrayscaleAlpha, BitDepth::Sixteen, 16, (PixelFormat::GRAY16, deep, alpha)),
+        (
+            ColorType::Indexed,
+            BitDepth::Two,
+            1,
+            (PixelFormat::RGB8, Some("an image with a palette"), Ok(PixelFormat::RGB8)),
+        ),
+        (ColorType::Rgb, BitDepth::Eight, 12, (PixelFormat::RGB8, None, Ok(PixelFormat::RGB8))),
+        (ColorType::Rgba, BitDepth::Sixteen, 32, (PixelFormat::RGB16, None, alpha)),
     ] {
-        let samples = found(&png(4, 1, color, depth, &vec![0; bytes]));
-        let samples = samples.map(|samples: StoredSamples| (samples.format, samples.may_be_values()));
+        let samples: StoredSamples = found(&png(4, 1, color, depth, &vec![0; bytes])).unwrap();
+        let samples = (samples.format, samples.may_be_values(), samples.unchanged());
         assert_eq!(samples, expected, "{color:?} of {depth:?}");
     }
     let deep = found(&tiff(3, 2, &[0; 6], true)).unwrap();
-    assert_eq!((deep.format, deep.palette), (PixelFormat::GRAY16, false));
+    assert_eq!((deep.palette, deep.unchanged()), (false, Ok(PixelFormat::GRAY16)));
     assert_eq!(found(b"GIF89a\x01\x00\x01\x00"), None);
     assert_eq!(found(b"\x89PNG\r\n\x1a\n"), None);
 }

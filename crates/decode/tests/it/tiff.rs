@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use shardtool_decode::{DecodeOptions, Error, FloatRange, Limits, decode, probe};
+use shardtool_decode::{DecodeOptions, EncodedImage, Error, FloatRange, Limits, PixelFormat, decode, probe};
 
 const WIDTH: u32 = 21;
 const HEIGHT: u32 = 13;
@@ -392,4 +392,31 @@ fn checks_limits_before_allocating_a_tile() {
     tiff.chunks.push(vec![0; 16]);
     let error = decode(&tiff.bytes(324, 325), &DecodeOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
+}
+
+#[test]
+fn headers_say_which_samples_are_not_delivered_as_stored() {
+    let changed = |photometric, bits, samples, extra: &[u32]| {
+        let tiff = Tiff::new(photometric, bits, samples);
+        let tiff = if extra.is_empty() { tiff } else { tiff.tag(338, extra) };
+        let row = vec![0; (WIDTH * bits * samples).div_ceil(8) as usize];
+        let file = tiff.strips(&vec![row; HEIGHT as usize]);
+        EncodedImage::parse(&file).unwrap().stored_samples().unwrap().unchanged()
+    };
+    let (alpha, other) =
+        (Err("an image with alpha, which is dropped"), Err("an image with extra samples, which are dropped"));
+    // White is 0, black is 0, and RGB.
+    assert_eq!(changed(1, 8, 1, &[]), Ok(PixelFormat::GRAY8));
+    assert_eq!(changed(1, 16, 1, &[]), Ok(PixelFormat::GRAY16));
+    assert_eq!(changed(2, 8, 3, &[]), Ok(PixelFormat::RGB8));
+    assert_eq!(changed(2, 16, 3, &[]), Ok(PixelFormat::RGB16));
+    for bits in [8, 16] {
+        assert_eq!(changed(0, bits, 1, &[]), Err("an image in which 0 is white, which is inverted"));
+        assert_eq!(changed(1, bits, 2, &[2]), alpha);
+        assert_eq!(changed(1, bits, 2, &[0]), other);
+        assert_eq!(changed(2, bits, 4, &[1]), alpha);
+        assert_eq!(changed(2, bits, 4, &[2]), alpha);
+        assert_eq!(changed(2, bits, 5, &[0, 0]), other);
+    }
+    assert_eq!(changed(1, 4, 1, &[]), Err("grey of fewer than 8 bits, which is scaled to 0 to 255"));
 }

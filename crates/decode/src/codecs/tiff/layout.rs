@@ -131,9 +131,14 @@ impl<'a> Layout<'a> {
         })
     }
 
+    /// Returns whether the first of the extra samples is alpha.
+    pub(super) fn has_alpha(&self) -> bool {
+        self.extra.first().is_some_and(|extra| matches!(extra, 1 | 2))
+    }
+
     /// Returns the channels before conversion to RGB: 1 grey, 2 grey and alpha, 3 colour, 4 colour and alpha or CMYK.
     pub(super) fn channels(&self) -> u8 {
-        let alpha = self.extra.first().is_some_and(|extra| matches!(extra, 1 | 2));
+        let alpha = self.has_alpha();
         match self.photometric {
             photometric::WHITE_IS_ZERO | photometric::BLACK_IS_ZERO => 1 + u8::from(alpha),
             photometric::CMYK => 4,

@@ -32,7 +32,7 @@ use crate::image_info::ImageInfo;
 use crate::limits::Limits;
 use crate::pixel_format::{Depth, PixelFormat};
 use crate::pixels::Pixels;
-use crate::stored_samples::StoredSamples;
+use crate::stored_samples::{FEW_BITS, StoredSamples};
 use codec::Codec;
 use deep::DeepColor;
 use layout::{Area, Layout};
@@ -60,7 +60,15 @@ pub(crate) fn stored_samples(bytes: &[u8]) -> Option<StoredSamples> {
         (photometric::RGB, 8) | (photometric::PALETTE, _) => PixelFormat::RGB8,
         _ => return None,
     };
-    whole.then_some(StoredSamples { format, palette })
+    let colors = if layout.photometric == photometric::RGB { 3 } else { 1 };
+    let changed = match layout.photometric {
+        _ if layout.samples > colors && layout.has_alpha() => Some("an image with alpha, which is dropped"),
+        _ if layout.samples > colors => Some("an image with extra samples, which are dropped"),
+        photometric::WHITE_IS_ZERO => Some("an image in which 0 is white, which is inverted"),
+        photometric::BLACK_IS_ZERO if layout.bits < 8 => Some(FEW_BITS),
+        _ => None,
+    };
+    whole.then_some(StoredSamples { format, palette, changed })
 }
 
 /// Returns the largest buffer for decompressed data in bytes.

@@ -4,6 +4,7 @@ use crate::conversion::ConvertedFormat;
 use crate::format::Format;
 use crate::transform::rect::Rect;
 use shardtool_format::array::ArrayError;
+use std::borrow::Cow;
 
 /// Why an image could not be read, decoded, transformed or encoded. The caller adds which image it is. `Display` is one
 /// link of the chain: an error with a source does not print it.
@@ -104,7 +105,7 @@ pub enum Error {
         /// Format of the image.
         format: ConvertedFormat,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: Cow<'static, str>,
     },
     /// A format of which this build reads the header but does not decode images.
     #[error("{format} images are not decoded: {reason}")]

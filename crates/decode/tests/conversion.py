@@ -22,6 +22,7 @@ import numpy as np
 from formats import Ours, pillow_images
 from PIL import Image
 
+MUST_REFUSE = "other samples than grey or RGB"
 SUFFIXES = {".pbm", ".pgm", ".ppm", ".pnm", ".pam", ".qoi", ".ico", ".tga"}
 # Files of Pillow's that we refuse although Pillow reads them, and why.
 REFUSED = {
@@ -120,6 +121,12 @@ def generated(folder, rng):
             if maximum > 255 and channels == 2:
                 expected = expected[..., [0, 0, 0, 1]]
             yield written(f"{channels}-{maximum}.pam", head + stored.tobytes(), expected.squeeze())
+    # Ghostscript's inks, and colours with a wrong number of samples.
+    for channels, kind in ((4, b"CMYK"), (5, b"CMYK_ALPHA"), (3, b"RGB_ALPHA"), (4, b"RGB"), (2, b"GRAYSCALE")):
+        head = b"P7\nWIDTH 23\nHEIGHT 19\nDEPTH %d\nMAXVAL 255\nTUPLTYPE %s\nENDHDR\n" % (channels, kind)
+        name = f"{kind.decode()}-{channels}.pam"
+        REFUSED[name] = MUST_REFUSE
+        yield written(name, head + bytes(23 * 19 * channels), np.zeros((19, 23)))
     rgba = Image.fromarray(rng.integers(0, 256, (19, 23, 4), np.uint8))
     smooth = Image.linear_gradient("L").resize((64, 41)).convert("RGBA")
     for number, image in enumerate([rgba, smooth, smooth.convert("RGB"), Image.fromarray(rgb)]):
@@ -224,6 +231,8 @@ def main():
                 outcome = "both refuse" if expected is None else "refused"
                 if expected is not None and path.name not in REFUSED:
                     wrong.append(f"{path.name}: {reason}")
+            elif REFUSED.get(path.name) == MUST_REFUSE:
+                wrong.append(f"{path.name}: converted, but has {MUST_REFUSE}")
             elif expected is None:
                 outcome = "Pillow refuses"
             elif not equal(samples(Image.open(io.BytesIO(png))), expected):

@@ -146,8 +146,8 @@ impl ConvertedFormat {
         }
     }
 
-    fn error(self, problem: &'static str) -> Error {
-        Error::Conversion { format: self, problem }
+    fn error(self, problem: impl Into<Cow<'static, str>>) -> Error {
+        Error::Conversion { format: self, problem: problem.into() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Decodes the first image of a Netpbm file: PBM (P1, P4), PGM (P2, P5), PPM (P3, P6) and PAM (P7), with samples of 1 to 16 bits.
 
+use std::borrow::Cow;
+
 use png::{BitDepth, ColorType};
 
 use super::raster::Raster;
@@ -8,6 +10,8 @@ use crate::error::Error;
 
 /// Digits of the longest number, as in Pillow.
 const MAX_DIGITS: usize = 10;
+/// Bytes of an unknown tuple type that a message shows.
+const MAX_NAME: usize = 40;
 
 struct Header {
     width: u32,
@@ -35,7 +39,7 @@ impl Header {
     }
 }
 
-fn error(problem: &'static str) -> Error {
+fn error(problem: impl Into<Cow<'static, str>>) -> Error {
     ConvertedFormat::Netpbm.error(problem)
 }
 
@@ -184,6 +188,7 @@ fn header(bytes: &[u8]) -> Result<Header, Error> {
 fn pam(bytes: &[u8]) -> Result<Header, Error> {
     let mut data = &bytes[2..];
     let [mut width, mut height, mut depth, mut maximum] = [0; 4];
+    let mut tuple_type = vec![];
     loop {
         skip_space(&mut data);
         let name = data.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
@@ -192,10 +197,10 @@ fn pam(bytes: &[u8]) -> Result<Header, Error> {
             b"HEIGHT" => height = number(&mut data, u32::MAX)?,
             b"DEPTH" => depth = number(&mut data, u32::MAX)?,
             b"MAXVAL" => maximum = number(&mut data, 65_535)?,
-            // The number of samples says the same.
+            // Several lines of it are joined with a space.
             b"TUPLTYPE" => {
                 let line = data.iter().take_while(|byte| **byte != b'\n').count();
-                take(&mut data, line)?;
+                tuple_type.push(take(&mut data, line)?.trim_ascii());
             }
             b"ENDHDR" => break,
             _ => return Err(error("its header is not that of a PAM")),
@@ -207,8 +212,30 @@ fn pam(bytes: &[u8]) -> Result<Header, Error> {
     if !(1..=4).contains(&depth) {
         return Err(error("it has other than 1 to 4 samples a pixel"));
     }
+    check_tuple_type(tuple_type.join(&b' ').trim_ascii(), depth)?;
     let data = bytes.len() - data.len();
     finished(Header { width, height, samples: depth as u8, maximum, plain: false, bitmap: false, data })
+}
+
+/// Checks that the samples of a PAM are those of a PNG of as many channels. A file without a tuple type is one.
+fn check_tuple_type(tuple_type: &[u8], depth: u32) -> Result<(), Error> {
+    let base = tuple_type.strip_suffix(b"_ALPHA").unwrap_or(tuple_type);
+    let channels = match base {
+        b"" if tuple_type.is_empty() => depth,
+        b"BLACKANDWHITE" | b"GRAYSCALE" => 1 + u32::from(base != tuple_type),
+        b"RGB" => 3 + u32::from(base != tuple_type),
+        _ => {
+            let name = &tuple_type[..tuple_type.len().min(MAX_NAME)];
+            return Err(error(format!("samples of the tuple type `{}` are not read", name.escape_ascii())));
+        }
+    };
+    match channels == depth {
+        true => Ok(()),
+        false => Err(error(format!(
+            "its tuple type `{}` has {channels} samples a pixel, but its DEPTH is {depth}",
+            tuple_type.escape_ascii()
+        ))),
+    }
 }
 
 fn finished(header: Header) -> Result<Header, Error> {

@@ -4,6 +4,7 @@
 mod split_mix;
 
 mod array;
+mod conversion;
 mod decoding;
 mod headers;
 mod label_map;

@@ -54,9 +54,11 @@ pub struct Summary {
     pub already_complete: bool,
     /// Statistics of transcoding JPEGs, if it was requested and shards were written. Excludes images of resumed shards.
     pub optimized: Option<Optimized>,
-    /// Number of images that are cut or damaged, and were packed as [`Options::truncated`] says. Excludes those of resumed shards.
+    /// Number of records whose image, or a frame of a clip, is cut or damaged, and was packed as [`Options::truncated`] says. Excludes
+    /// those of resumed shards.
     pub truncated: u64,
-    /// Number of images that were converted to PNG, because their format is not stored. Excludes images of resumed shards.
+    /// Number of records with at least one image that was converted to PNG, because its format is not stored: their own image, a frame
+    /// of a clip, a mask or another file. Excludes those of resumed shards.
     pub converted: u64,
 }
 

@@ -93,9 +93,10 @@ pub struct PackedPart {
     pub already_complete: bool,
     /// Statistics of transcoding JPEGs, if it was requested and shards were written.
     pub optimized: Option<Optimized>,
-    /// Number of images that are cut or damaged, and were packed as [`Options::truncated`] says.
+    /// Number of records whose image, or a frame of a clip, is cut or damaged, and was packed as [`Options::truncated`] says.
     pub truncated: u64,
-    /// Number of images that this attempt converted to PNG, because their format is not stored.
+    /// Number of records with at least one image that this attempt converted to PNG, because its format is not stored: their own image,
+    /// a frame of a clip, a mask or another file.
     pub converted: u64,
 }
 

@@ -20,6 +20,7 @@ use shardtool_format::{checksum, frame, names};
 use shardtool_store::is_url;
 use std::borrow::Cow;
 use std::io;
+use std::ops::BitOrAssign;
 use std::path::Path;
 
 /// A framed record.
@@ -32,10 +33,24 @@ pub(crate) struct Record {
     pub(crate) entries: Vec<u8>,
     /// How its image was transcoded.
     pub(crate) outcome: Outcome,
-    /// Whether its image is cut or damaged.
+    /// What is counted of its images.
+    pub(crate) counted: Counted,
+}
+
+/// What is counted of the images of a record: its own, frames, and files of other features.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counted {
+    /// Whether its image or a frame is cut or damaged.
     pub(crate) truncated: bool,
-    /// Whether its image was converted to PNG, because its format is not stored.
+    /// Whether one was converted to PNG, because its format is not stored.
     pub(crate) converted: bool,
+}
+
+impl BitOrAssign for Counted {
+    fn bitor_assign(&mut self, other: Counted) {
+        self.truncated |= other.truncated;
+        self.converted |= other.converted;
+    }
 }
 
 /// Returns a record's data, without the frame.
@@ -72,6 +87,8 @@ struct Fields<'a> {
     image_name: Option<&'a str>,
     label: Option<i64>,
     values: &'a [Values],
+    /// What is counted of the files whose bytes are values.
+    counted: Counted,
 }
 
 impl<'a> Fields<'a> {
@@ -92,9 +109,9 @@ impl<'a> RecordWriter<'a> {
     /// The reason why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
-            let values = attached(listing, entry, self.options)?;
-            let fields =
-                Fields { key: &entry.key, filename: None, image_name: None, label: entry.label, values: &values };
+            let (values, counted) = attached(listing, entry, self.options)?;
+            let (key, label) = (&entry.key, entry.label);
+            let fields = Fields { key, filename: None, image_name: None, label, values: &values, counted };
             return self.record(&fields, Image::None, buffer);
         }
         if entry.size == 0 {
@@ -103,10 +120,11 @@ impl<'a> RecordWriter<'a> {
         listing.check_version(&listing.path(entry), entry.version)?;
         read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
-        let values = attached(listing, entry, self.options)?;
+        let (values, counted) = attached(listing, entry, self.options)?;
         let path = listing.path(entry);
         let filename = path.file_name().and_then(|name| name.to_str());
-        let fields = Fields { key: &entry.key, filename, image_name: None, label: entry.label, values: &values };
+        let (key, label) = (&entry.key, entry.label);
+        let fields = Fields { key, filename, image_name: None, label, values: &values, counted };
         let record = self.record(&fields, Image::File(&file), buffer);
         self.file = file;
         record
@@ -124,8 +142,8 @@ impl<'a> RecordWriter<'a> {
         image_name: Option<&str>,
         buffer: Vec<u8>,
     ) -> Result<Record, Reason> {
-        let fields =
-            Fields { key: &sample.key, filename: None, image_name, label: sample.label, values: &sample.values };
+        let (key, label, values) = (&sample.key, sample.label, &sample.values);
+        let fields = Fields { key, filename: None, image_name, label, values, counted: Counted::default() };
         self.record(&fields, image, buffer)
     }
 
@@ -137,24 +155,25 @@ impl<'a> RecordWriter<'a> {
 
     /// Makes the record; the memory for converting its image is still held afterwards.
     fn converted(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
-        let values = conversion::values(self.schema, fields.values, self.options)?;
+        let (values, is_converted) = conversion::values(self.schema, fields.values, self.options)?;
+        let mut counted = fields.counted;
+        counted.converted |= is_converted;
         let fields = &Fields { values: &values, ..*fields };
         let (coded, png);
-        let (mut truncated, mut converted) = (false, false);
         let stored = match image {
             Image::None => {
                 let values = coordinates::stored(self.schema, fields.values, None, self.options)?;
                 let fields = Fields { values: &values, ..*fields };
-                return frame(self.schema, &fields, None, vec![], (Outcome::Other, false), buffer);
+                return frame(self.schema, &fields, None, vec![], (Outcome::Other, counted), buffer);
             }
             Image::File([]) => return Err(Reason::Empty),
             Image::File(file) => {
                 png = conversion::image(file, fields.image_name.unwrap_or(fields.filename()), &self.options.limits)?;
-                converted = png.is_some();
+                counted.converted |= png.is_some();
                 let file = png.as_deref().unwrap_or(file);
                 let info = decode::probe(file, &self.options.limits)?;
                 coded = ((info.width, info.height), u32::from(info.orientation));
-                truncated = self.options.is_cut(file)?;
+                counted.truncated |= self.options.is_cut(file)?;
                 attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
                 self.storing.store(file, &info, self.options)?
             }
@@ -164,7 +183,7 @@ impl<'a> RecordWriter<'a> {
                 self.storing.store_pixels(&pixels, self.options)?
             }
         };
-        truncated |= stored.filled;
+        counted.truncated |= stored.filled;
         let (stored, outcome) = match &mut self.optimizer {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),
@@ -178,8 +197,7 @@ impl<'a> RecordWriter<'a> {
         }
         let values = coordinates::stored(self.schema, fields.values, Some(&sizes), self.options)?;
         let fields = &Fields { values: &values, ..*fields };
-        let record = frame(self.schema, fields, Some(&stored), entries, (outcome, truncated), buffer)?;
-        Ok(Record { converted, ..record })
+        frame(self.schema, fields, Some(&stored), entries, (outcome, counted), buffer)
     }
 }
 
@@ -189,7 +207,7 @@ fn frame(
     fields: &Fields<'_>,
     stored: Option<&StoredImage<'_>>,
     entries: Vec<u8>,
-    (outcome, truncated): (Outcome, bool),
+    (outcome, counted): (Outcome, Counted),
     mut buffer: Vec<u8>,
 ) -> Result<Record, Reason> {
     buffer.clear();
@@ -202,17 +220,24 @@ fn frame(
     header.copy_from_slice(&frame::header(data.len() as u64));
     let data_crc = checksum::crc32c(data);
     buffer.extend_from_slice(&frame::footer(data_crc));
-    Ok(Record { frame: buffer, data_crc, entries, outcome, truncated, converted: false })
+    Ok(Record { frame: buffer, data_crc, entries, outcome, counted })
 }
 
-/// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them.
-fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Result<Cow<'a, [Values]>, Reason> {
+/// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them, and what is
+/// counted of these files.
+fn attached<'a>(
+    listing: &Listing,
+    entry: &'a Entry,
+    options: &Options,
+) -> Result<(Cow<'a, [Values]>, Counted), Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
+    let mut counted = Counted::default();
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
         let file = match &entry.values[at] {
             Values::File(file) => file,
             Values::Clip(listed) => {
-                let (frames, format) = clip::read_clip(listing.root(), listed, options)?;
+                let (frames, format, of_frames) = clip::read_clip(listing.root(), listed, options)?;
+                counted |= of_frames;
                 let described = format!("{name}{FORMAT_SUFFIX}");
                 let described = listing.schema.columns.iter().position(|(name, _)| *name == described);
                 values.to_mut()[at] = frames;
@@ -228,6 +253,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
         read.map_err(wrong)?;
         let Some(array) = options.arrays.iter().find(|array| array.name == *name) else {
             let png = conversion::attached(&bytes, name, &file.path, &options.limits).map_err(wrong)?;
+            counted.converted |= png.is_some();
             values.to_mut()[at] =
                 Values::Bytes(png.map_or_else(|| bytes.as_slice().into(), |png| png.into_owned().into()));
             continue;
@@ -239,7 +265,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
             }
         }
     }
-    Ok(values)
+    Ok((values, counted))
 }
 
 /// Reads a file and checks that it still has its listed length.

@@ -51,7 +51,7 @@ pub(crate) struct Counts {
     pub(crate) optimized: Optimized,
     /// Images that are cut or damaged.
     pub(crate) truncated: u64,
-    /// Images that were converted to PNG.
+    /// Records with images that were converted to PNG.
     pub(crate) converted: u64,
 }
 
@@ -116,12 +116,12 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`], and those of the index.
     pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
-        let Record { frame, data_crc, entries, outcome, truncated, converted } = record;
+        let Record { frame, data_crc, entries, outcome, counted } = record;
         self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
         self.file.write(&frame)?;
         self.counts.optimized.add(&outcome);
-        self.counts.truncated += u64::from(truncated);
-        self.counts.converted += u64::from(converted);
+        self.counts.truncated += u64::from(counted.truncated);
+        self.counts.converted += u64::from(counted.converted);
         Ok(frame)
     }
 

@@ -254,18 +254,21 @@ fn print_summary(
     Ok(())
 }
 
-/// Prints how many images were converted because their format is not stored.
-fn print_converted(out: &mut Output, images: u64) -> std::io::Result<()> {
-    match images {
+/// Prints how many records have images that were converted because their format is not stored.
+fn print_converted(out: &mut Output, records: u64) -> std::io::Result<()> {
+    match records {
         0 => Ok(()),
-        _ => writeln!(out, "  {} of other formats converted to PNG", text::plural(images, "image")),
+        _ => writeln!(out, "  {} with images of other formats, converted to PNG", text::plural(records, "record")),
     }
 }
 
 fn print_truncated(out: &mut Output, truncated: u64) -> std::io::Result<()> {
     if truncated > 0 {
-        let images = text::plural(truncated, "image");
-        writeln!(out, "  {images} cut or damaged, packed as --truncated fill says; loaders need the same option")?;
+        let records = text::plural(truncated, "record");
+        writeln!(
+            out,
+            "  {records} with cut or damaged images, packed as --truncated fill says; loaders need the same option"
+        )?;
     }
     Ok(())
 }

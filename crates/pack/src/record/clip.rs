@@ -1,6 +1,6 @@
 //! Reads the frames of a clip, and checks that each is an image like the first one.
 
-use super::{conversion, read};
+use super::{Counted, conversion, read};
 use crate::input::{Times, place};
 use crate::sample::{FrameFiles, ListedClip, Values};
 use crate::source::clips::frames_in;
@@ -9,11 +9,15 @@ use shardtool_decode::{self as decode, Format, ImageInfo};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Reads the frames of a clip, which lie below `root`. Returns them and their format.
+/// Reads the frames of a clip, which lie below `root`. Returns them, their format, and what is counted of them.
 ///
 /// # Errors
 /// The reason why the clip cannot be packed.
-pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Result<(Values, Format), Reason> {
+pub(super) fn read_clip(
+    root: &Path,
+    clip: &ListedClip,
+    options: &Options,
+) -> Result<(Values, Format, Counted), Reason> {
     let limit = u64::from(u32::MAX);
     if clip.size > limit {
         return Err(Reason::SampleTooLong { bytes: clip.size, limit });
@@ -31,33 +35,37 @@ pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Re
     };
     let mut first: Option<ImageInfo> = None;
     let mut frames = Vec::with_capacity(files.len());
+    let mut counted = Counted::default();
     for file in files.iter() {
         let mut bytes = vec![];
         let read = read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| {
             if let Some(png) = conversion::image(&bytes, &file.path, &options.limits)? {
                 bytes = png.into_owned();
+                counted.converted = true;
             }
-            check(&bytes, options, &mut first)
+            counted.truncated |= check(&bytes, options, &mut first)?;
+            Ok(())
         });
         read.map_err(|reason| Reason::Frame { file: file.path.to_string(), reason: Box::new(reason) })?;
         frames.push(bytes.into_boxed_slice());
     }
     let first = first.ok_or(Reason::NoFrames)?;
-    Ok((Values::BytesList(frames.into()), first.format))
+    Ok((Values::BytesList(frames.into()), first.format, counted))
 }
 
-/// Checks that a frame is a complete image with the size, the format and the orientation of the first one.
-fn check(bytes: &[u8], options: &Options, first: &mut Option<ImageInfo>) -> Result<(), Reason> {
+/// Checks that a frame is a complete image with the size, the format and the orientation of the first one. Returns whether it is cut,
+/// if the options accept that.
+fn check(bytes: &[u8], options: &Options, first: &mut Option<ImageInfo>) -> Result<bool, Reason> {
     if bytes.is_empty() {
         return Err(Reason::Empty);
     }
     let info = decode::probe(bytes, &options.limits)?;
-    options.is_cut(bytes)?;
+    let is_cut = options.is_cut(bytes)?;
     let described = |info: &ImageInfo| {
         let turned =
             if info.orientation == 1 { String::new() } else { format!(", EXIF orientation {}", info.orientation) };
         format!("{} of {}x{} pixels{turned}", info.format.name(), info.width, info.height)
     };
     let (found, expected) = (described(&info), described(first.get_or_insert(info)));
-    if found == expected { Ok(()) } else { Err(Reason::FrameDiffers { found, expected }) }
+    if found == expected { Ok(is_cut) } else { Err(Reason::FrameDiffers { found, expected }) }
 }

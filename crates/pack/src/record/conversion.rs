@@ -42,7 +42,7 @@ pub(super) fn attached<'a>(
 }
 
 /// Converts the masks among a sample's values, and those whose feature has the name of a file in these formats, as members of
-/// tars have.
+/// tars have. Returns also whether any was.
 ///
 /// # Errors
 /// [`Reason::File`] with the reason of [`image`].
@@ -50,7 +50,7 @@ pub(super) fn values<'a>(
     schema: &SampleSchema,
     values: &'a [Values],
     options: &Options,
-) -> Result<Cow<'a, [Values]>, Reason> {
+) -> Result<(Cow<'a, [Values]>, bool), Reason> {
     let mut all = Cow::Borrowed(values);
     for (at, (column, _)) in schema.columns.iter().enumerate() {
         let converted = |bytes: &[u8]| match attached(bytes, column, column, &options.limits) {
@@ -74,5 +74,6 @@ pub(super) fn values<'a>(
             _ => {}
         }
     }
-    Ok(all)
+    let is_converted = matches!(all, Cow::Owned(_));
+    Ok((all, is_converted))
 }

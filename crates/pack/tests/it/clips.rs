@@ -2,6 +2,7 @@
 
 use crate::support::{chain, jpeg, manifest, picture, put, rejected};
 use image::ImageFormat;
+use shardtool_decode::Truncated;
 use shardtool_format::Damage;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
@@ -305,4 +306,23 @@ fn verify_decodes_each_frame_and_names_those_that_fail() {
     }
     assert!(findings[1].3.contains("recorded as jpeg, but it is png"), "{}", findings[1].3);
     assert!(findings[2].3.contains("30x40 pixels"), "{}", findings[2].3);
+}
+
+#[test]
+fn clips_with_cut_frames_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("videos");
+    clip(&source.join("run/whole"), 1, 3);
+    let frames = clip(&source.join("run/cut"), 2, 4);
+    for at in [1, 2] {
+        let frame = &frames[at];
+        put(&source.join(format!("run/cut/img{}.jpg", at + 1)), &frame[..frame.len() - 100]);
+    }
+    let options = options(&source, &folder.path().join("dataset"));
+    let filled = with!(options.clone(), truncated = Truncated::Fill);
+    let summary = pack(&filled, &()).unwrap();
+    assert_eq!((summary.split.records(), summary.rejected, summary.truncated, summary.converted), (2, 0, 1, 0));
+    let strict = with!(options, destination = folder.path().join("strict"));
+    let summary = pack(&strict, &()).unwrap();
+    assert_eq!((summary.split.records(), summary.rejected, summary.truncated), (1, 1, 0));
 }

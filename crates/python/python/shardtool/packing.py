@@ -44,10 +44,12 @@ class Packed:
     already_complete: bool = field(default=False, compare=False)
     #: Files and folders of the source that were left out: files of other splits, names that systems write, empty folders.
     left_out: tuple[str, ...] = field(default=(), compare=False)
-    #: Number of images that this run converted to PNG, because their format is not stored (PPM, QOI, ICO, TGA). `None` for the result
-    #: of a `Writer` or of `commit`, which do not count them. Ignored by `==`.
+    #: Number of records with at least one image that this run converted to PNG, because its format is not stored (PPM, QOI, ICO, TGA):
+    #: their own image, a frame of a clip, a mask or another file. `None` for the result of a `Writer` or of `commit`, which do not
+    #: count them. Ignored by `==`.
     converted_to_png: int | None = field(default=None, compare=False)
-    #: Number of images that are cut or damaged, and that this run packed as `truncated` says; `None` as above. Ignored by `==`.
+    #: Number of records whose image, or a frame of a clip, is cut or damaged, and was packed by this run as `truncated` says; `None` as
+    #: above. Ignored by `==`.
     truncated: int | None = field(default=None, compare=False)
     #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
@@ -285,9 +287,9 @@ class PackedPart:
     rejected: int
     #: Whether the split was committed before, so that nothing was written.
     already_complete: bool
-    #: Number of images that are cut or damaged, and were packed as `truncated` says.
+    #: Number of records whose image, or a frame of a clip, is cut or damaged, and was packed as `truncated` says.
     truncated: int = field(default=0, compare=False)
-    #: Number of images that this attempt converted to PNG, because their format is not stored.
+    #: Number of records with at least one image that this attempt converted to PNG, because its format is not stored.
     converted_to_png: int = field(default=0, compare=False)
 
 

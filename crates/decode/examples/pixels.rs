@@ -68,10 +68,13 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let pixels = decode(&std::fs::read(file)?, &options)?;
             resize(pixels.view()?, (width.parse()?, height.parse()?))?
         }
-        ["png", file] => {
+        [kind @ ("png" | "numbers"), file] => {
             let bytes = std::fs::read(file)?;
             let format = ConvertedFormat::detect(&bytes, Some(file)).ok_or("not a format that is converted")?;
-            Pixels { width: 1, height: 1, data: format.to_png(&bytes, &Limits::default())?.into_owned() }
+            let limits = Limits::default();
+            let png =
+                if kind == "png" { format.to_png(&bytes, &limits) } else { format.to_png_unscaled(&bytes, &limits) };
+            Pixels { width: 1, height: 1, data: png?.into_owned() }
         }
         ["encode", file, quality] => {
             let pixels = decode(&std::fs::read(file)?, &options)?;

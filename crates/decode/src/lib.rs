@@ -114,7 +114,7 @@ pub use array::{decode_array, decode_chunk, encode_array};
 pub use array_box::{ArrayBox, chunks_of_box, decode_array_box, decode_array_box_of};
 pub use codecs::panics::{catch_library_panic, silence_decoder_panics};
 pub use completeness::check_complete;
-pub use conversion::ConvertedFormat;
+pub use conversion::{ConvertedFormat, ExtensionPixels};
 pub use decode_budget::DecodeBudget;
 pub use decode_options::DecodeOptions;
 pub use decoder::{Decoder, decode, decode_into};

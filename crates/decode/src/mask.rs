@@ -1,14 +1,19 @@
 //! Whether a stored file is a segmentation mask of its image.
 
+use crate::conversion::ConvertedFormat;
 use crate::{DecodeBudget, DecodeOptions, Error, LabelDtype, LabelMap, Limits, probe};
 
-/// Endings of names that say how the bytes are coded.
-const CODED: [&str; 7] = [".png", ".tif", ".tiff", ".pgm", ".pbm", ".pnm", ".tga"];
+/// Extensions of stored formats that masks have.
+const STORED: [&str; 3] = ["png", "tif", "tiff"];
 
 /// Returns whether a feature of byte strings holds masks, by its name: `mask`, or one that ends with `/mask` or `_mask`, perhaps
-/// followed by the extension of a format that masks have.
+/// followed by the extension of a format that masks have, stored or converted.
 pub fn is_mask_name(name: &str) -> bool {
-    let name = CODED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    let is_extension = |extension: &str| {
+        let converted = ConvertedFormat::EXTENSIONS.iter().find(|(known, _)| *known == extension);
+        STORED.contains(&extension) || converted.is_some_and(|(_, pixels)| pixels.may_be_labels())
+    };
+    let name = name.rsplit_once('.').filter(|(_, extension)| is_extension(extension)).map_or(name, |(name, _)| name);
     name.strip_suffix("mask").is_some_and(|before| before.is_empty() || before.ends_with(['/', '_']))
 }
 
@@ -29,10 +34,19 @@ pub fn check_mask(bytes: &[u8], image: (u32, u32), limits: &Limits) -> Result<()
 mod tests {
     #[test]
     fn names_of_masks() {
-        for name in ["mask", "image/mask", "eye_mask", "mask.png", "image/object/mask.tiff", "mask.pgm"] {
+        for name in [
+            "mask",
+            "image/mask",
+            "eye_mask",
+            "mask.png",
+            "image/object/mask.tiff",
+            "mask.pgm",
+            "eye_mask.pam",
+            "mask.tga",
+        ] {
             assert!(super::is_mask_name(name), "{name}");
         }
-        for name in ["unmask", "masks", "mask.npy", "mask.json", "mask_id", "image/encoded"] {
+        for name in ["unmask", "masks", "mask.npy", "mask.json", "mask.qoi", "mask_id", "image/encoded"] {
             assert!(!super::is_mask_name(name), "{name}");
         }
     }

@@ -31,10 +31,10 @@ REFUSED = {
 }
 
 
-def converted(ours, path):
-    """The PNG, or the reason why there is none."""
+def converted(ours, path, kind="png"):
+    """The PNG of the picture, or of its numbers, or the reason why there is none."""
     path = str(path)
-    line = f"png {path}"
+    line = f"{kind} {path}"
     ours.process.stdin.write((line + "\n").encode())
     ours.process.stdin.flush()
     head = ours.process.stdout.read(12)
@@ -160,6 +160,24 @@ def generated(folder, rng):
             yield written(f"{depth}-{colors}.ico", icon_of(image.resize((33, 27)), depth, colors))
 
 
+def numbers(folder, rng):
+    """Writes files of labels and depths; yields them with their numbers."""
+    for maximum in (1, 3, 20, 100, 254, 255, 256, 1023, 4095, 65534, 65535):
+        values = rng.integers(0, maximum + 1, (19, 23))
+        path = folder / f"numbers{maximum}.pgm"
+        path.write_bytes(b"P5\n23 19\n%d\n" % maximum + values.astype(np.uint8 if maximum < 256 else ">u2").tobytes())
+        yield path, values
+    bits = rng.integers(0, 2, (19, 23), np.uint8)
+    path = folder / "numbers.pbm"
+    # Pillow writes True as white, which is 0.
+    Image.fromarray(bits == 0).save(path)
+    yield path, bits
+    grey = rng.integers(0, 7, (19, 23), np.uint8)
+    path = folder / "numbers.tga"
+    Image.fromarray(grey).save(path)
+    yield path, grey
+
+
 def icon_of(image, depth, colors):
     """An ICO of a bitmap with a mask of stripes."""
     out = io.BytesIO()
@@ -238,6 +256,12 @@ def main():
             elif not equal(samples(Image.open(io.BytesIO(png))), expected):
                 wrong.append(f"{path.name}: other pixels, {Image.open(io.BytesIO(png)).mode}")
             counts[outcome] = counts.get(outcome, 0) + 1
+        for path, expected in numbers(folder, rng):
+            png, reason = converted(ours, path, "numbers")
+            image = None if png is None else np.asarray(Image.open(io.BytesIO(png))).astype(np.int64)
+            if image is None or not np.array_equal(image, expected):
+                wrong.append(f"{path.name}: {reason or 'other numbers'}")
+            counts["numbers"] = counts.get("numbers", 0) + 1
         for name, file in palettes():
             path = folder / "palette.png"
             path.write_bytes(file)

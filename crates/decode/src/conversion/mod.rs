@@ -1,4 +1,5 @@
-//! Conversion to PNG of formats that `pack` does not store: Netpbm, QOI, ICO and TGA. Pixels, bits and alpha stay the same.
+//! Conversion to PNG of formats that `pack` does not store: Netpbm, QOI, ICO and TGA. Pixels, bits and alpha stay the same. Of
+//! Netpbm, either the picture or the numbers do, which differ for bitmaps and where samples have another range than PNG's.
 //!
 //! | module | content |
 //! |---|---|
@@ -51,6 +52,38 @@ impl fmt::Display for ConvertedFormat {
     }
 }
 
+/// What the pixels of files with an extension may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExtensionPixels {
+    /// One sample a pixel: grey, labels or depths.
+    Gray,
+    /// One sample a pixel or colours.
+    Any,
+    /// Colours.
+    Color,
+}
+
+impl ExtensionPixels {
+    /// Returns whether the pixels may be colours.
+    pub fn may_be_color(self) -> bool {
+        self != ExtensionPixels::Gray
+    }
+
+    /// Returns whether the pixels may be labels.
+    pub fn may_be_labels(self) -> bool {
+        self != ExtensionPixels::Color
+    }
+}
+
+/// Which samples the PNG of a Netpbm file has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Samples {
+    /// Those of Pillow's picture: scaled to the range of PNG, and 1 of a bitmap is black.
+    Picture,
+    /// The numbers in the file.
+    Numbers,
+}
+
 /// The size of an image that is to be converted.
 #[derive(Clone, Copy)]
 struct Size {
@@ -63,6 +96,18 @@ struct Size {
 }
 
 impl ConvertedFormat {
+    /// Extensions of files in these formats, and what their pixels may be. Those of grey only are last.
+    pub const EXTENSIONS: [(&'static str, ExtensionPixels); 8] = [
+        ("ppm", ExtensionPixels::Color),
+        ("pnm", ExtensionPixels::Any),
+        ("pam", ExtensionPixels::Any),
+        ("qoi", ExtensionPixels::Color),
+        ("ico", ExtensionPixels::Color),
+        ("tga", ExtensionPixels::Any),
+        ("pgm", ExtensionPixels::Gray),
+        ("pbm", ExtensionPixels::Gray),
+    ];
+
     /// Detects the format of a file from its content, or from its first 22 bytes. TGA has no signature: it is detected if the header
     /// is plausible and `name` ends with `.tga`, or the file with TGA's footer.
     pub fn detect(bytes: &[u8], name: Option<&str>) -> Option<Self> {
@@ -77,13 +122,27 @@ impl ConvertedFormat {
         }
     }
 
-    /// Converts an image to PNG. The pixels are those of Pillow, at the depth of the file: 16-bit samples keep 16 bits, bitmaps one
+    /// Converts an image to PNG as a picture. The pixels are those of Pillow, at the depth of the file: 16-bit samples keep 16 bits, bitmaps one
     /// bit, palettes of TGA stay palettes. Samples with another largest value than 255 or 65535 are scaled, as in Pillow. A PNG
     /// in an ICO is returned as it is.
     ///
     /// # Errors
     /// [`Error::Conversion`] if the file is damaged or of a kind that is not read; [`Error::Limit`], before its pixels are decoded.
     pub fn to_png<'a>(self, bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>, Error> {
+        self.convert(bytes, Samples::Picture, limits)
+    }
+
+    /// Converts an image to PNG whose samples are the numbers in the file, such as labels or depths: Netpbm is not scaled, but has
+    /// 8 bits if its largest value is up to 255, otherwise 16; bitmaps have 8 bits, and 1 stays 1. Other formats as
+    /// [`to_png`](Self::to_png).
+    ///
+    /// # Errors
+    /// As [`to_png`](Self::to_png).
+    pub fn to_png_unscaled<'a>(self, bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>, Error> {
+        self.convert(bytes, Samples::Numbers, limits)
+    }
+
+    fn convert<'a>(self, bytes: &'a [u8], samples: Samples, limits: &Limits) -> Result<Cow<'a, [u8]>, Error> {
         let Size { width, height, pixel_bytes, least_bytes } = self.size(bytes)?;
         limits.check(Format::Png, width, height, pixel_bytes.max(3))?;
         if (bytes.len() as u64) < least_bytes {
@@ -95,26 +154,13 @@ impl ConvertedFormat {
             return Ok(Cow::Borrowed(png));
         }
         catch_panic(Format::Png, || match self {
-            ConvertedFormat::Netpbm => netpbm::decode(bytes),
+            ConvertedFormat::Netpbm => netpbm::decode(bytes, samples),
             ConvertedFormat::Qoi => qoi(bytes),
             ConvertedFormat::Ico => ico::decode(bytes, limits),
             ConvertedFormat::Tga => tga::decode(bytes),
         })?
         .encode()
         .map(Cow::Owned)
-    }
-
-    /// Checks that the samples of a label map are stored as they are: not if they are scaled.
-    ///
-    /// # Errors
-    /// [`Error::Conversion`].
-    pub fn check_labels(self, bytes: &[u8]) -> Result<(), Error> {
-        match self {
-            ConvertedFormat::Netpbm if netpbm::is_scaled(bytes)? => {
-                Err(self.error("labels whose maximum is neither 255 nor 65535 would be scaled: write them as PNG"))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Returns an upper bound of the bytes that converting an image takes, the PNG included.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use png::{BitDepth, ColorType};
 
 use super::raster::Raster;
-use super::{ConvertedFormat, Size};
+use super::{ConvertedFormat, Samples, Size};
 use crate::error::Error;
 
 /// Digits of the longest number, as in Pillow.
@@ -58,14 +58,11 @@ pub(super) fn size(bytes: &[u8]) -> Result<Size, Error> {
     Ok(Size { width, height, pixel_bytes: samples * if maximum > 255 { 2 } else { 1 }, least_bytes })
 }
 
-/// Returns whether samples are scaled, because their largest value is another one than PNG's.
-pub(super) fn is_scaled(bytes: &[u8]) -> Result<bool, Error> {
+pub(super) fn decode(bytes: &[u8], wanted: Samples) -> Result<Raster, Error> {
     let header = header(bytes)?;
-    Ok(header.maximum != (1 << header.depth() as u32) - 1)
-}
-
-pub(super) fn decode(bytes: &[u8]) -> Result<Raster, Error> {
-    let header = header(bytes)?;
+    if header.bitmap && wanted == Samples::Numbers {
+        return bitmap_numbers(&header, &bytes[header.data..]);
+    }
     let color = match header.samples {
         1 => ColorType::Grayscale,
         2 => ColorType::GrayscaleAlpha,
@@ -77,7 +74,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, Error> {
     let samples = header.width as usize * usize::from(header.samples);
     let highest = (1 << depth as u32) - 1;
     // Pillow's arithmetic. Values beyond the maximum are white.
-    let scaled = |value: u32| match header.maximum == highest {
+    let scaled = |value: u32| match header.maximum == highest || wanted == Samples::Numbers {
         true => value,
         false => (f64::from(value) / f64::from(header.maximum) * f64::from(highest)).round_ties_even() as u32,
     };
@@ -111,6 +108,22 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, Error> {
                 let stored = take(&mut data, row.len())?;
                 row.iter_mut().zip(stored).for_each(|(out, v)| *out = scaled((*v).into()).min(highest) as u8);
             }
+        }
+    }
+    Ok(raster)
+}
+
+/// Decodes a bitmap to one byte a pixel: the loader scales fewer bits of grey, so that 1 would become 255.
+fn bitmap_numbers(header: &Header, mut data: &[u8]) -> Result<Raster, Error> {
+    let mut raster = Raster::new(header.width, header.height, ColorType::Grayscale, BitDepth::Eight);
+    for row in raster.data.chunks_exact_mut(header.width as usize) {
+        if header.plain {
+            for out in row {
+                *out = bit(&mut data)?;
+            }
+        } else {
+            let stored = take(&mut data, row.len().div_ceil(8))?;
+            row.iter_mut().enumerate().for_each(|(x, out)| *out = stored[x / 8] >> (7 - x % 8) & 1);
         }
     }
     Ok(raster)

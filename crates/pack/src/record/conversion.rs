@@ -3,24 +3,30 @@
 
 use crate::sample::{SampleSchema, Values};
 use crate::{Options, Reason};
-use shardtool_decode::{self as decode, ConvertedFormat, DecodeBudget, Limits};
+use shardtool_decode::{self as decode, ConvertedFormat, DecodeBudget, Error, Limits};
 use std::borrow::Cow;
 
-/// Extensions of files that are converted if their content is of these formats.
-pub(crate) const EXTENSIONS: [&str; 8] = ["pgm", "ppm", "pbm", "pnm", "pam", "qoi", "ico", "tga"];
-
-/// Returns an image as PNG, if its format is not stored. `name` is the name of its file or its key.
+/// Returns the picture of an image as PNG, if its format is not stored. `name` is the name of its file or its key.
 ///
 /// # Errors
 /// [`Reason::Image`] if it cannot be converted, or exceeds the limits.
 pub(super) fn image<'a>(file: &'a [u8], name: &str, limits: &Limits) -> Result<Option<Cow<'a, [u8]>>, Reason> {
+    converted(file, name, |format| format.to_png(file, limits))
+}
+
+fn converted<'a>(
+    file: &'a [u8],
+    name: &str,
+    to_png: impl FnOnce(ConvertedFormat) -> Result<Cow<'a, [u8]>, Error>,
+) -> Result<Option<Cow<'a, [u8]>>, Reason> {
     let Some(format) = ConvertedFormat::detect(file, Some(name)) else { return Ok(None) };
     // Released on return: a thread that kept it while waiting for other memory could deadlock with another one.
     let _admitted = DecodeBudget::of_process().admit_conversion(format, file)?;
-    Ok(Some(format.to_png(file, limits)?))
+    Ok(Some(to_png(format)?))
 }
 
-/// As [`image`], of a further file of a sample: only if its extension is one of these formats. Label maps must not be scaled.
+/// As [`image`], of a mask, or of another file of a sample if its extension is one of these formats. The numbers stay the same, because
+/// they may be labels or depths.
 ///
 /// # Errors
 /// As [`image`].
@@ -30,15 +36,12 @@ pub(super) fn attached<'a>(
     name: &str,
     limits: &Limits,
 ) -> Result<Option<Cow<'a, [u8]>>, Reason> {
-    let is_mask = decode::is_mask_name(column);
     let extension = name.rsplit('.').next().unwrap_or_default();
-    if !is_mask && !EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+    let is_known = || ConvertedFormat::EXTENSIONS.iter().any(|(known, _)| extension.eq_ignore_ascii_case(known));
+    if !decode::is_mask_name(column) && !is_known() {
         return Ok(None);
     }
-    if is_mask && let Some(format) = ConvertedFormat::detect(file, Some(name)) {
-        format.check_labels(file)?;
-    }
-    image(file, name, limits)
+    converted(file, name, |format| format.to_png_unscaled(file, limits))
 }
 
 /// Converts the masks among a sample's values, and those whose feature has the name of a file in these formats, as members of

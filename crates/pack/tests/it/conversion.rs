@@ -4,8 +4,8 @@ use crate::support::{check, jpeg, picture, put, records, rejected, snapshot, tar
 use image::{DynamicImage, GenericImageView};
 use shardtool_format::example::Example;
 use shardtool_pack::{
-    CommitOptions, Error, Image, Options, Part, Progress, Sample, Shards, Step, Writer, WriterOptions, commit_split,
-    pack, pack_part,
+    CommitOptions, Error, Image, Options, Part, Progress, Sample, Shards, SourceKind, Step, Writer, WriterOptions,
+    commit_split, pack, pack_part,
 };
 use shardtool_read::{Access, Dataset, verify};
 use std::fs;
@@ -165,25 +165,24 @@ fn tars_and_writers_convert_images_and_masks() {
     let (source, set) = (temp.path().join("a.tar"), temp.path().join("set"));
     let labels: Vec<u8> = (0..200).map(|i| i % 7).collect();
     let mask = netpbm("P5", "255\n", &labels);
-    // Labels up to 6 with that as their maximum would be scaled.
-    let scaled = netpbm("P5", "6\n", &labels);
+    // Labels up to 6 with that as their maximum are not scaled.
+    let low = netpbm("P5", "6\n", &labels);
     let members: [(&str, &[u8]); 7] = [
         ("1.ppm", &ppm(1)),
         ("1.mask.pgm", &mask),
         ("2.tga", &tga(2)),
         ("2.mask.pgm", &mask),
         ("3.qoi", &qoi(3)),
-        ("3.mask.pgm", &scaled),
+        ("3.mask.pgm", &low),
         ("3.right.txt", b"P5 is text"),
     ];
     put(&source, &tar(&members));
     let summary = pack(&Options::new(&source, &set), &()).unwrap();
-    assert_eq!((summary.converted, summary.rejected), (2, 1));
-    let refused = rejected(&summary.rejected_file.unwrap());
-    assert!(refused[0].1.contains("labels whose maximum is neither 255 nor 65535"), "{refused:?}");
+    assert_eq!((summary.converted, summary.rejected), (3, 0));
     let stored = check(&set, "train");
-    assert_eq!(decoded(&stored["1"].0).into_rgb8().into_raw(), rgb(1));
-    assert_eq!(decoded(&stored["2"].0).into_rgb8().into_raw(), rgb(2));
+    for (key, seed) in [("1", 1), ("2", 2), ("3", 3)] {
+        assert_eq!(decoded(&stored[key].0).into_rgb8().into_raw(), rgb(seed));
+    }
     let file = fs::read(set.join("train-00000.tfrecord")).unwrap();
     for (_, data) in records(&file) {
         let example = Example::parse(data).unwrap();
@@ -213,4 +212,123 @@ fn tars_and_writers_convert_images_and_masks() {
     let stored = check(&options.destination, "train");
     assert_eq!(decoded(&stored["a"].0).into_rgb8().into_raw(), rgb(1));
     assert_eq!(decoded(&stored["b.tga"].0).into_rgb8().into_raw(), rgb(2));
+}
+
+/// Returns a feature of the only record of a dataset.
+fn feature(set: &Path, name: &str) -> Vec<u8> {
+    let file = fs::read(set.join("train-00000.tfrecord")).unwrap();
+    let all = records(&file);
+    let [(_, data)] = all[..] else { panic!("{} records", all.len()) };
+    Example::parse(data).unwrap().bytes(name).unwrap().to_vec()
+}
+
+#[test]
+fn files_next_to_the_image_keep_their_numbers() {
+    let temp = tempfile::tempdir().unwrap();
+    let depths: Vec<u16> = (0..200).map(|i| i * 20 + 1).collect();
+    let depth = netpbm("P5", "4095\n", &depths.iter().flat_map(|value| value.to_be_bytes()).collect::<Vec<_>>());
+    let parts: Vec<u8> = (0..200).map(|i| i % 20).collect();
+    let valid = netpbm("P4", "", &[0b1010_0000, 0xff, 0x10].repeat(10));
+    let head = "P7\nWIDTH 20\nHEIGHT 10\nDEPTH 1\nMAXVAL 20\nTUPLTYPE GRAYSCALE\nENDHDR\n";
+    let members: [(&str, &[u8]); 5] = [
+        ("1.png", &png(1)),
+        ("1.depth.pgm", &depth),
+        ("1.parts.pgm", &netpbm("P5", "20\n", &parts)),
+        ("1.valid_mask.pbm", &valid),
+        ("1.mask.pam", &[head.as_bytes(), &parts].concat()),
+    ];
+    let from_tar = temp.path().join("a.tar");
+    put(&from_tar, &tar(&members));
+    members.iter().for_each(|(name, bytes)| put(&temp.path().join(name), bytes));
+    put(
+        &temp.path().join("list.csv"),
+        b"path,depth.pgm,parts.pgm,valid_mask.pbm,mask.pam\n1.png,1.depth.pgm,1.parts.pgm,1.valid_mask.pbm,1.mask.pam\n",
+    );
+    let files = members[1..].iter().map(|(name, _)| name[2..].to_owned()).collect();
+    let listed = with!(Options::new(temp.path().join("list.csv"), temp.path().join("listed")), files = files);
+    for options in [Options::new(&from_tar, temp.path().join("tarred")), listed] {
+        let summary = pack(&options, &()).unwrap();
+        // Records are counted, not their images.
+        assert_eq!((summary.converted, summary.rejected), (1, 0));
+        let image = |name: &str| decoded(&feature(&options.destination, name));
+        let DynamicImage::ImageLuma16(stored) = image("depth.pgm") else { panic!("16 bits") };
+        assert_eq!(stored.into_raw(), depths);
+        for name in ["parts.pgm", "mask.pam"] {
+            let DynamicImage::ImageLuma8(stored) = image(name) else { panic!("8 bits") };
+            assert_eq!(stored.into_raw(), parts);
+        }
+        let DynamicImage::ImageLuma8(stored) = image("valid_mask.pbm") else { panic!("8 bits") };
+        assert_eq!(stored.into_raw()[..9], [1, 0, 1, 0, 0, 0, 0, 0, 1]);
+    }
+    // `mask.pam` is a mask, so other bytes in it are refused.
+    put(&from_tar, &tar(&[("1.png", &png(1)), ("1.mask.pam", b"no image")]));
+    let empty = with!(Options::new(&from_tar, temp.path().join("bad")), allow_empty = true);
+    let refused = rejected(&pack(&empty, &()).unwrap().rejected_file.unwrap());
+    assert!(refused[0].1.contains("mask.pam"), "{refused:?}");
+}
+
+#[test]
+fn tars_ask_which_of_a_stored_and_a_converted_picture_is_the_image() {
+    let temp = tempfile::tempdir().unwrap();
+    let source = temp.path().join("a.tar");
+    let grey = netpbm("P5", "255\n", &[7; 200]);
+    let packed = |name: &str, members: &[(&str, &[u8])]| {
+        put(&source, &tar(members));
+        let set = temp.path().join(name);
+        pack(&Options::new(&source, &set), &()).map(|_| check(&set, "train")["1"].0.clone()).map_err(|e| e.to_string())
+    };
+    let asked: [(&[(&str, &[u8])], &str); 5] = [
+        (&[("1.rgb.ppm", &ppm(1)), ("1.depth.png", &png(2))], "rgb.ppm, depth.png"),
+        (&[("1.ppm", &ppm(1)), ("1.png", &png(2))], "ppm, png"),
+        (&[("1.ppm", &ppm(1)), ("1.png", &png(2)), ("1.pgm", &grey)], "ppm, png"),
+        (&[("1.left.qoi", &qoi(1)), ("1.right.png", &png(2))], "left.qoi, right.png"),
+        (&[("1.color.tga", &tga(1)), ("1.ids.png", &png(2)), ("1.depth.pgm", &grey)], "color.tga, ids.png"),
+    ];
+    for (members, fields) in asked {
+        let message = packed("asked", members).unwrap_err();
+        assert!(message.contains(&format!("which field is the image? {fields} may be")), "{message}");
+    }
+    let photo = jpeg(3, SIZE.0, SIZE.1);
+    let clear: [(&[(&str, &[u8])], &[u8]); 6] = [
+        (&[("1.jpg", &photo), ("1.ppm", &ppm(1))], &photo),
+        (&[("1.jpg", &photo), ("1.normals.ppm", &ppm(1)), ("1.ids.png", &png(2))], &photo),
+        (&[("1.image", &png(2)), ("1.ppm", &ppm(1))], &png(2)),
+        (&[("1.png", &png(2)), ("1.pgm", &grey)], &png(2)),
+        (&[("1.png", &png(2)), ("1.left.ppm", &ppm(1))], &png(2)),
+        (&[("1.rgb.png", &png(2)), ("1.depth.pgm", &grey), ("1.valid.pbm", &netpbm("P4", "", &[0; 30]))], &png(2)),
+    ];
+    for (at, (members, image)) in clear.into_iter().enumerate() {
+        assert_eq!(packed(&at.to_string(), members).unwrap(), image, "{at}");
+    }
+    for (at, members) in
+        [[("1.pgm", grey.as_slice()), ("1.ppm", &ppm(1))], [("1.depth.pgm", grey.as_slice()), ("1.rgb.ppm", &ppm(1))]]
+            .iter()
+            .enumerate()
+    {
+        let image = packed(&format!("converted{at}"), members).unwrap();
+        assert_eq!(decoded(&image).into_rgb8().into_raw(), rgb(1), "{at}");
+    }
+    put(&source, &tar(&[("1.rgb.ppm", &ppm(1)), ("1.depth.png", &png(2))]));
+    let mapped = with!(
+        Options::new(&source, temp.path().join("mapped")),
+        map = vec![("image".to_owned(), "rgb.ppm".to_owned())]
+    );
+    pack(&mapped, &()).unwrap();
+    assert_eq!(decoded(&check(&mapped.destination, "train")["1"].0).into_rgb8().into_raw(), rgb(1));
+}
+
+#[test]
+fn clips_count_records_with_converted_frames() {
+    let temp = tempfile::tempdir().unwrap();
+    let source = temp.path().join("videos");
+    for (clip, frames) in [("run/a", [ppm(1), ppm(2)]), ("run/b", [png(3), qoi(4)]), ("run/c", [png(5), png(6)])] {
+        let names =
+            [1, 2].map(|at| format!("{clip}/{at}.{}", if frames[at - 1].starts_with(b"P6") { "ppm" } else { "png" }));
+        names.iter().zip(&frames).for_each(|(name, frame)| put(&source.join(name), frame));
+    }
+    let set = temp.path().join("set");
+    let options = with!(Options::new(&source, &set), from = Some(SourceKind::Clips));
+    let summary = pack(&options, &()).unwrap();
+    assert_eq!((summary.split.records(), summary.rejected, summary.converted), (3, 0, 2));
+    assert_eq!(summary.truncated, 0);
 }

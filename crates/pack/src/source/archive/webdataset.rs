@@ -14,12 +14,12 @@ use super::sample::{Sample, SampleVisitor, VisitedSample};
 use super::stream::{self, Compression, append, compression};
 use super::survey;
 use crate::input::Input;
-use crate::record::conversion::EXTENSIONS;
 use crate::sample::Values;
 use crate::source::json_text;
 use crate::{Error, MemberKey, Reason};
 use grouping::{Doubts, split};
 use links::{Links, Target};
+use shardtool_decode::ConvertedFormat;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -267,19 +267,30 @@ impl<'a> Reader<'a> {
 
 /// The first rank of files that are converted.
 const CONVERTED: usize = usize::MAX / 2;
+/// Fields that may be either the image or labels or depths of it.
+const LOSSLESS: [&str; 6] = ["png", "webp", "gif", "bmp", "tif", "tiff"];
 
 /// Returns the rank of a field as the image, by its whole name, otherwise by its last extension (`image.jpg`). After all others come
 /// the extensions of files that are converted.
 fn is_image(field: &str, roles: &Roles) -> Option<(bool, usize)> {
     let rank = |name: &str| {
-        let converted = || EXTENSIONS.iter().position(|extension| *extension == name && !roles.image_given);
+        let known = || ConvertedFormat::EXTENSIONS.iter().position(|(extension, _)| *extension == name);
+        let converted = || known().filter(|_| !roles.image_given);
         roles.image_rank(name).or_else(|| Some(CONVERTED + converted()?))
     };
     let whole = rank(field).map(|rank| (false, rank));
     whole.or_else(|| rank(field.rsplit('.').next()?).map(|rank| (true, rank)))
 }
 
-/// Checks that not several fields may be the image by their last extension, none of which is named as images are.
+/// Returns whether a field of this rank may be the image if other fields may be as well: not one of a format of grey only that is
+/// converted, such as PGM, which usually is a label map or depths.
+fn competes(rank: usize) -> bool {
+    let converted = rank.checked_sub(CONVERTED).and_then(|at| ConvertedFormat::EXTENSIONS.get(at));
+    converted.is_none_or(|(_, pixels)| pixels.may_be_color())
+}
+
+/// Checks that it is clear which field is the image. It is not if several fields may be it by their last extension, and none by its
+/// whole name; and if both a stored format that may hold labels and a converted one of colours are whole names.
 ///
 /// # Errors
 /// [`ArchiveError::SeveralImages`].
@@ -289,15 +300,25 @@ fn check_images(
     members: &[(String, Range<usize>)],
     roles: &Roles,
 ) -> Result<(), Error> {
-    let all = || members.iter().filter_map(|(field, _)| Some((is_image(field, roles)?, field)));
-    // A PNG is not in doubt because of a PGM.
-    let stored = all().any(|((_, rank), _)| rank < CONVERTED);
-    let ranked = || all().filter(|((_, rank), _)| *rank < CONVERTED || !stored);
-    let by_extension: Vec<_> = ranked().map(|(_, field)| field.as_str()).collect();
-    if roles.image_given || by_extension.len() < 2 || ranked().any(|((by_extension, _), _)| !by_extension) {
+    let mut all: Vec<_> =
+        members.iter().filter_map(|(field, _)| Some((is_image(field, roles)?, field.as_str()))).collect();
+    if all.iter().any(|((_, rank), _)| competes(*rank)) {
+        all.retain(|((_, rank), _)| competes(*rank));
+    }
+    let is_named = |((by_extension, _), _): &((bool, usize), &str)| !by_extension;
+    if all.iter().any(is_named) {
+        all.retain(is_named);
+        let best = all.iter().min().map_or("", |(_, field)| *field);
+        let converted = all.iter().any(|((_, rank), _)| *rank >= CONVERTED);
+        if !(converted && LOSSLESS.contains(&best)) {
+            return Ok(());
+        }
+    }
+    if roles.image_given || all.len() < 2 {
         return Ok(());
     }
-    Err(super::several_images(file, number, &by_extension, true))
+    let fields: Vec<_> = all.into_iter().map(|(_, field)| field).collect();
+    Err(super::several_images(file, number, &fields, true))
 }
 
 fn sample<'a>(

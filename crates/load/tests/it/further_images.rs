@@ -93,3 +93,28 @@ fn values_of_another_format_are_a_bad_sample() {
     assert!(matches!(bad[1].error, SampleError::NoFurtherImage { .. }));
     assert_eq!(bad.len(), 2);
 }
+
+/// Returns the PNG with its samples and an opaque alpha, of 16 bits.
+fn with_alpha(png: &[u8]) -> Vec<u8> {
+    let image = image::load_from_memory(png).unwrap();
+    let mut file = std::io::Cursor::new(vec![]);
+    image::DynamicImage::from(image.into_luma_alpha16()).write_to(&mut file, image::ImageFormat::Png).unwrap();
+    file.into_inner()
+}
+
+#[test]
+fn values_with_alpha_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut samples: Vec<_> = (0..21).map(wide_quarters).collect();
+    samples[17].mask = with_alpha(&samples[17].mask);
+    let mut config = config(split(folder.path(), &samples), MASK);
+    let given = images(&mut config);
+    (given.more, given.masks) = (values(), vec![]);
+    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    let mut loader = Loader::new(&config).unwrap();
+    while loader.next_batch().unwrap().is_some() {}
+    let bad = loader.bad_samples();
+    assert_eq!(bad.len(), 1);
+    let message = bad[0].error.to_string();
+    assert!(message.contains("an image with alpha, which is dropped: expected grey of 16 bits"), "{message}");
+}

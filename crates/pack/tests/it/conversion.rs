@@ -267,17 +267,20 @@ fn files_next_to_the_image_keep_their_numbers() {
     assert!(refused[0].1.contains("mask.pam"), "{refused:?}");
 }
 
+/// Name and content.
+type Member<'a> = (&'a str, &'a [u8]);
+
 #[test]
 fn tars_ask_which_of_a_stored_and_a_converted_picture_is_the_image() {
     let temp = tempfile::tempdir().unwrap();
     let source = temp.path().join("a.tar");
     let grey = netpbm("P5", "255\n", &[7; 200]);
-    let packed = |name: &str, members: &[(&str, &[u8])]| {
+    let packed = |name: &str, members: &[Member<'_>]| {
         put(&source, &tar(members));
         let set = temp.path().join(name);
         pack(&Options::new(&source, &set), &()).map(|_| check(&set, "train")["1"].0.clone()).map_err(|e| e.to_string())
     };
-    let asked: [(&[(&str, &[u8])], &str); 5] = [
+    let asked: [(&[Member<'_>], &str); 5] = [
         (&[("1.rgb.ppm", &ppm(1)), ("1.depth.png", &png(2))], "rgb.ppm, depth.png"),
         (&[("1.ppm", &ppm(1)), ("1.png", &png(2))], "ppm, png"),
         (&[("1.ppm", &ppm(1)), ("1.png", &png(2)), ("1.pgm", &grey)], "ppm, png"),
@@ -289,7 +292,7 @@ fn tars_ask_which_of_a_stored_and_a_converted_picture_is_the_image() {
         assert!(message.contains(&format!("which field is the image? {fields} may be")), "{message}");
     }
     let photo = jpeg(3, SIZE.0, SIZE.1);
-    let clear: [(&[(&str, &[u8])], &[u8]); 6] = [
+    let clear: [(&[Member<'_>], &[u8]); 6] = [
         (&[("1.jpg", &photo), ("1.ppm", &ppm(1))], &photo),
         (&[("1.jpg", &photo), ("1.normals.ppm", &ppm(1)), ("1.ids.png", &png(2))], &photo),
         (&[("1.image", &png(2)), ("1.ppm", &ppm(1))], &png(2)),

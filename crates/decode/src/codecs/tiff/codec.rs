@@ -5,10 +5,11 @@ use std::io::Read;
 use weezl::{BitOrder, LzwStatus};
 
 use super::fax::{self, Coding};
-use super::jpeg::JpegCodec;
+use super::jpeg::{self, JpegCodec};
 use super::layout::{Layout, unsupported};
 use super::samples::Samples;
 use super::tags::compression;
+use super::work::Work;
 use super::ycbcr::Blocks;
 use crate::codecs::decoder_error;
 use crate::error::Error;
@@ -87,17 +88,38 @@ impl<'l, 'a> Codec<'l, 'a> {
         self.samples
     }
 
-    /// Decompresses the first `rows` rows of the chunk at (offset, length) of the file into `out`.
-    pub(super) fn decode(
-        &mut self,
-        file: &[u8],
-        (offset, length): (u64, u64),
-        rows: u32,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    /// Returns the compressed bytes of the chunk at (offset, length) of the file, cut to what decompression may read.
+    fn data<'f>(&self, file: &'f [u8], (offset, length): (u64, u64)) -> Result<&'f [u8], Error> {
         let start = usize::try_from(offset).ok().filter(|start| *start <= file.len()).ok_or_else(|| truncated(file))?;
-        let mut data = &file[start..];
-        data = &data[..usize::try_from(length).unwrap_or(usize::MAX).min(data.len())];
+        let data = &file[start..];
+        let whole = (self.row_bytes as u64).saturating_mul(self.layout.chunk.1.min(self.layout.height).into());
+        let length = match self.method {
+            // Some writers count the bytes of a JPEG wrongly. Its markers say where it ends.
+            Method::Jpeg(_) => jpeg::stream_len(data) as u64,
+            Method::None => length.min(whole),
+            // As in libtiff, a length that is far too large is cut.
+            _ if length > 1 << 20 => length.min(whole.saturating_mul(10).saturating_add(4096)),
+            _ => length,
+        };
+        Ok(&data[..usize::try_from(length).unwrap_or(usize::MAX).min(data.len())])
+    }
+
+    /// Returns the work of decoding the first `planes` planes; an error if it is out of proportion to the file or the image.
+    pub(super) fn work(&self, file: &[u8], planes: usize) -> Result<Work, Error> {
+        let mut work = Work { compressed: 0, decompressed: Work::decompressed(self.layout, planes)? };
+        for plane in 0..planes {
+            for number in 0..self.layout.chunks_per_plane() {
+                let data = self.data(file, self.layout.chunk_of(plane, number)?)?;
+                let tables = if let Method::Jpeg(jpeg) = &self.method { jpeg.prefix_bytes() } else { 0 };
+                work.read(data.len() + tables, file)?;
+            }
+        }
+        Ok(work)
+    }
+
+    /// Decompresses the first `rows` rows of the chunk at (offset, length) of the file into `out`.
+    pub(super) fn decode(&mut self, file: &[u8], chunk: (u64, u64), rows: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut data = self.data(file, chunk)?;
         if self.layout.low_bits_first && matches!(self.method, Method::None | Method::Fax(_) | Method::PackBits) {
             self.input.clear();
             self.input.extend(data.iter().map(|byte| byte.reverse_bits()));
@@ -116,8 +138,7 @@ impl<'l, 'a> Codec<'l, 'a> {
             Method::Fax(coding) => {
                 fax::decode(data, *coding, self.layout.chunk.0, self.row_bytes, out).map_err(damaged)?;
             }
-            // Some writers count the bytes of a JPEG wrongly. Its markers say where it ends.
-            Method::Jpeg(jpeg) => jpeg.decode(&file[start..], rows, out)?,
+            Method::Jpeg(jpeg) => jpeg.decode(data, rows, out)?,
         }
         Ok(())
     }

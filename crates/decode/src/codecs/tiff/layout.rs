@@ -47,6 +47,8 @@ pub(super) struct Layout<'a> {
     pub(super) chunk: (u32, u32),
     offsets: Vec<u64>,
     lengths: Vec<u64>,
+    /// The offsets in ascending order, if there are chunks whose lengths are missing.
+    sorted: Vec<u64>,
 }
 
 /// The part of the image that a chunk covers, in pixels.
@@ -103,6 +105,9 @@ impl<'a> Layout<'a> {
         };
         let subsampling = tags.list(tag::YCBCR_SUBSAMPLING)?;
         let subsampling = |at: usize| subsampling.get(at).map_or(2, |n| u32::try_from(*n).unwrap_or(0));
+        let (offsets, lengths) = (tags.list(offsets)?, tags.list(lengths)?);
+        let mut sorted = if lengths.len() < offsets.len() { offsets.clone() } else { vec![] };
+        sorted.sort_unstable();
         Ok(Layout {
             big_endian: tags.big_endian,
             width,
@@ -126,8 +131,9 @@ impl<'a> Layout<'a> {
                 .unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]),
             jpeg_tables: tags.raw(tag::JPEG_TABLES)?,
             chunk,
-            offsets: tags.list(offsets)?,
-            lengths: tags.list(lengths)?,
+            offsets,
+            lengths,
+            sorted,
         })
     }
 
@@ -217,8 +223,12 @@ impl<'a> Layout<'a> {
             expected: "an offset for each strip or tile",
             found: self.offsets.len() as u64,
         })?;
-        // Some writers omit the length of a single strip, which then extends to the end of the file.
-        Ok((offset, of(&self.lengths).unwrap_or(u64::MAX)))
+        // Some writers omit lengths. Such a chunk extends to the next one or to the end of the file.
+        let length = of(&self.lengths).unwrap_or_else(|| {
+            let next = self.sorted.partition_point(|other| *other <= offset);
+            self.sorted.get(next).map_or(u64::MAX, |next| next - offset)
+        });
+        Ok((offset, length))
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `directory` | header and first directory (IFD): tags and their values |
 //! | `tags` | names of tags and of their values |
 //! | `layout` | size, samples and chunks of the image, validated from the tags |
+//! | `work` | refuses files whose chunks take far more work than their length or the size of the image explains |
 //! | `codec` | decompresses one strip or tile |
 //! | `fax`, `jpeg` | fax data (ITU-T T.4 and T.6), and JPEG compression |
 //! | `samples` | undoes the predictor and converts samples to one byte each, or to 16 bits |
@@ -23,6 +24,7 @@ mod jpeg;
 mod layout;
 mod samples;
 mod tags;
+mod work;
 mod ycbcr;
 
 use super::CodecOptions;
@@ -95,6 +97,8 @@ pub(crate) fn decode(bytes: &[u8], options: &CodecOptions, pixels: &mut Pixels) 
         let (kind, needed, allowed) = (LimitKind::Bytes, chunk_bytes, limits.max_bytes);
         return Err(Error::Limit { format: Format::Tiff, width, height, kind, needed, allowed });
     }
+    // Before anything is allocated for the image.
+    codec.work(bytes, color.planes())?;
     let deep = match options.pixel_format.depth {
         Depth::Eight => None,
         Depth::Sixteen => DeepColor::new(&layout),

@@ -1,8 +1,8 @@
 //! Prints for each request the CRC-32 of the decoded pixels, or the error. `tests/oracle.py` compares them with libjpeg-turbo.
 //!
 //! Reads lines `PATH DIVISOR X Y WIDTH HEIGHT MODE` from standard input; WIDTH 0 means the whole image; MODE is
-//! `plain`, `portable`, `entries` (found first) or `transcoded` (first, if it can be), with `-fill` to decode damaged images as libjpeg does, and then `-gray`
-//! for grey pixels. Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`.
+//! `plain`, `portable`, `entries` (found first) or `transcoded` (first, if it can be), with `-fill` to decode damaged images as libjpeg does, then `-gray`
+//! for grey pixels, and then `-hex`. Prints `WIDTH HEIGHT CRC32 PATH`, or `error MESSAGE`; with `-hex` the pixels instead of the CRC.
 #![forbid(unsafe_code)]
 
 use std::io::BufRead;
@@ -23,6 +23,10 @@ fn answer(decoder: &mut Decoder, jpeg: &[u8], scale: Scale, rect: Option<Rect>, 
     let jpeg = transcoded.as_deref().unwrap_or(jpeg);
     let header = Header::parse(jpeg, decoder.limits())?;
     let (width, height) = rect.map_or(header.size(scale), |r| (r.width, r.height));
+    let (mode, hex) = match mode.strip_suffix("-hex") {
+        Some(mode) => (mode, true),
+        None => (mode, false),
+    };
     let (mode, channels) = match mode.strip_suffix("-gray") {
         Some(mode) => (mode, Channels::Gray),
         None => (mode, Channels::Rgb),
@@ -43,7 +47,11 @@ fn answer(decoder: &mut Decoder, jpeg: &[u8], scale: Scale, rect: Option<Rect>, 
     let mut pixels = vec![0; stride * height as usize];
     let hints = (mode == "entries").then_some(&payload[..]);
     let outcome = decoder.decode(jpeg, hints, &Request { rect, scale, channels, fill }, &mut pixels, stride)?;
-    Ok(format!("{width} {height} {:08x} {:?}", crc32(&pixels), outcome.path))
+    let shown = match hex {
+        true => pixels.iter().map(|byte| format!("{byte:02x}")).collect(),
+        false => format!("{:08x}", crc32(&pixels)),
+    };
+    Ok(format!("{width} {height} {shown} {:?}", outcome.path))
 }
 
 fn main() {

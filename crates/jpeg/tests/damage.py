@@ -105,7 +105,7 @@ def differing_mcus(answer, theirs, rect, divisor, mcu):
 
     def possible(found, start, side):
         side, low, high = side // divisor, start + int(found.min()), start + int(found.max())
-        return [n for n in range(low // side - 1, low // side + 2) if n * side - 1 <= low and high <= n * side + side]
+        return [n for n in range(max(low // side - 1, 0), low // side + 2) if n * side - 1 <= low and high <= n * side + side]
 
     return set(itertools.product(possible(columns, rect[0], mcu[0]), possible(rows, rect[1], mcu[1])))
 

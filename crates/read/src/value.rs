@@ -46,11 +46,15 @@ impl<'a> Value<'a> {
 }
 
 impl Shard {
-    /// Returns whether a record has values of a feature, one or several, of any type. Reads the record.
+    /// Returns whether a record has values of a feature, one or several, of any type. Where the index has a column of the feature, no
+    /// record has several, and null is none; else reads the record.
     ///
     /// # Errors
-    /// Those of [`Shard::record`] and [`crate::Record::example`].
+    /// As [`Shard::value`].
     pub fn has_values(self: &Arc<Self>, row: u64, feature: &str) -> Result<bool> {
+        if self.columns().iter().any(|column| column.feature() == Some(feature)) {
+            return Ok(self.value(row, feature)?.is_some());
+        }
         let record = self.record(row, vec![])?;
         let has = match record.example()?.get(feature) {
             Some(Feature::Int64(list)) => list.iter().next().is_some(),

@@ -84,8 +84,8 @@ fn what_is_in_pixels_follows_a_smaller_image_or_is_refused() {
     put(&made.path("other.jpg"), &jpeg(1, 40, 20));
     let listed =
         |path: &str| with!(made.row(json!({"path": path, "depth": "other.jpg"})), files = vec!["depth".to_owned()]);
-    refused(&half(listed("1.jpg")), "`depth` is an image too");
-    refused(&with!(listed("6.jpg"), pixels = PixelStore::Raw), "`depth` is an image too");
+    refused(&half(listed("1.jpg")), "`depth` is an image or an array of its pixels");
+    refused(&with!(listed("6.jpg"), pixels = PixelStore::Raw), "`depth` is an image or an array of its pixels");
     packed(&listed("6.jpg"));
     let tar = crate::support::tar(&[
         ("a.jpg", &oriented(40, 20, 1)),
@@ -94,7 +94,7 @@ fn what_is_in_pixels_follows_a_smaller_image_or_is_refused() {
     put(&made.path("set.tar"), &tar);
     refused(
         &with!(half(made.options("set.tar")), map = vec![("image".to_owned(), "jpg".to_owned())]),
-        "`mask.png` is an image too",
+        "`mask.png` is an image or an array of its pixels",
     );
 }
 

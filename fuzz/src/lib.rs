@@ -9,7 +9,7 @@
 //!   because targets whose input is guarded by CRCs correct the CRCs first, without which every mutation stops there.
 #![forbid(unsafe_code)]
 
-use shardtool_decode::{self as decode, ConvertedFormat, DecodeOptions, Limits};
+use shardtool_decode::{self as decode, ConvertedFormat, DecodeOptions, Limits, Truncated};
 use shardtool_format::Compression;
 use shardtool_format::example::{Column, Example, Feature, encode};
 use shardtool_format::frame::{self, Check};
@@ -190,7 +190,10 @@ pub fn image(bytes: &[u8]) {
     let _ = decode::check_complete(bytes);
     let options = DecodeOptions::default().with_limits(limits());
     let info = decode::probe(bytes, &limits());
-    if let Ok(pixels) = decode::decode(bytes, &options) {
+    let decoded = decode::decode(bytes, &options);
+    let filled = decode::decode(bytes, &options.with_truncated(Truncated::Fill));
+    assert!(decoded.is_err() || filled.is_ok(), "what is whole is decoded also if damage is filled");
+    for pixels in [decoded, filled].into_iter().flatten() {
         assert!(info.is_ok(), "what decodes can be probed");
         assert_eq!(pixels.data.len(), pixels.width as usize * pixels.height as usize * 3);
     }

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     decode: bool,
     /// What a cut or damaged JPEG is, with --decode
     ///
-    /// With `fill` it is no damage, and counted apart: for datasets that are loaded with `truncated="fill"`.
+    /// With `fill` it is counted apart, not reported: for datasets that are loaded with `truncated="fill"`.
     #[arg(long, value_enum, default_value_t, requires = "decode", value_name = "WHAT", help_heading = headings::CHECKS, hide_short_help = true)]
     truncated: TruncatedName,
     /// Compare lengths only, read no shard

@@ -30,7 +30,7 @@ import numpy as np
 from PIL import Image, ImageFile, features
 
 from forms import make, random_rect
-from oracle import reference
+from oracle import reference, references
 
 #: Bytes after the data.
 END = b"\xff\xd9" * 33_000
@@ -142,15 +142,8 @@ def main():
                 f.write(jpeg)
             seen[kind] += 1
             ended = jpeg + END
-            both = (False,) if "fractional sampling" in notes else (False, True)
-            for divisor, gray in itertools.product((1, 2, 4, 8), both):
-                try:
-                    whole = reference(io.BytesIO(ended), divisor, gray)
-                    size = whole and whole.size
-                except Exception as error:
-                    whole, size = error, (1, 1)
-                if whole is None:
-                    continue
+            # In grey, libjpeg does not look at the sampling of chroma.
+            for divisor, gray, whole, size in references(ended, "fractional sampling" not in notes):
                 refused = isinstance(whole, Exception)
                 rects = [None] + ([] if refused else [random_rect(rng, *size), random_rect(rng, *size), None])
                 for mode, rect in zip(("plain", "entries", "portable", "portable"), rects):

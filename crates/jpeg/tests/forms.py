@@ -12,8 +12,6 @@ number always give the same file.
 """
 
 import collections
-import io
-import itertools
 import os
 import random
 import re
@@ -26,7 +24,7 @@ import zlib
 import numpy as np
 from PIL import ImageFile, features
 
-from oracle import reference
+from oracle import references
 
 ZIGZAG = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28, 35, 42,
@@ -484,15 +482,7 @@ def main():
             # This crate decodes a file without its end if all scans are there, as Pillow does on request.
             ImageFile.LOAD_TRUNCATED_IMAGES = "no end" in notes
             # In grey, libjpeg does not look at the sampling of chroma.
-            both = (False,) if "fractional sampling" in notes else (False, True)
-            for divisor, gray in itertools.product((1, 2, 4, 8), both):
-                try:
-                    whole = reference(io.BytesIO(jpeg), divisor, gray)
-                    size = whole and whole.size
-                except Exception as error:
-                    whole, size = error, (1, 1)
-                if whole is None:
-                    continue
+            for divisor, gray, whole, size in references(jpeg, "fractional sampling" not in notes):
                 refused = isinstance(whole, Exception)
                 rects = [None] + ([] if refused else [random_rect(rng, *size) for _ in range(2)] + [None])
                 for mode, rect in zip(("plain", "entries", "portable", "transcoded"), rects):

@@ -95,6 +95,19 @@ def reference(file, divisor, gray=False):
     return rgb.convert("L") if gray else rgb
 
 
+def references(jpeg, both):
+    """Yields libjpeg-turbo's images of a file at every scale that it decodes, in colour and, if `both` says so, in grey: divisor,
+    whether grey, the image or the exception that refuses it, and its size."""
+    for divisor, gray in itertools.product((1, 2, 4, 8), (False, True) if both else (False,)):
+        try:
+            whole = reference(io.BytesIO(jpeg), divisor, gray)
+            size = whole and whole.size
+        except Exception as error:
+            whole, size = error, (1, 1)
+        if whole is not None:
+            yield divisor, gray, whole, size
+
+
 def main():
     warnings.simplefilter("ignore")
     assert features.check("libjpeg_turbo"), "this test needs Pillow with libjpeg-turbo"

@@ -29,7 +29,7 @@ use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Checks that a destination is no web server. Sends no request.
+/// Refuses a web server as the destination. Sends no request.
 ///
 /// # Errors
 /// [`Error::Io`] of the kind `Unsupported`, and of URLs that are wrong.

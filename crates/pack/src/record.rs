@@ -83,7 +83,7 @@ struct Fields<'a> {
     key: &'a str,
     /// The name of the image's file; `None` if the key ends with it.
     filename: Option<&'a str>,
-    /// The name that tells the image's format, if it is another one.
+    /// The name by which the image's format is detected, if it is another one.
     image_name: Option<&'a str>,
     label: Option<i64>,
     values: &'a [Values],
@@ -131,7 +131,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// Makes the record of a sample of an archive or of a program, framed into `buffer`. `image_name` is the name of the image's
-    /// file, if it is not that of the key and tells its format.
+    /// file, if it is not that of the key and its format is detected by it.
     ///
     /// # Errors
     /// The reason why the sample cannot be packed.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is there today, and may only become less.
+/// The exceptions of today, which may only become fewer.
 const KNOWN: &str = include_str!("structure.txt");
 
 /// The modules of a crate: path of names to source without comments and tests.

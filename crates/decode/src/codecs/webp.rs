@@ -1,7 +1,7 @@
 //! Decodes WebP: still images, and the first frame of animations, which is a still image at a place on the canvas.
 //!
-//! The `image` crate would blend the first frame with the canvas. It rounds then, and multiplies colours by alpha. Nothing is
-//! below the first frame, so its pixels are the result, as in libwebp and Pillow; the canvas around it is black.
+//! The `image` crate would blend the first frame with the canvas. It rounds then, and multiplies colours by alpha. The canvas
+//! below the first frame is empty, so its pixels are the result, as in libwebp and Pillow; the canvas around it is black.
 
 use std::ops::Range;
 

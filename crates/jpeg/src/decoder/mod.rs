@@ -153,7 +153,8 @@ impl Decoder {
     /// # Errors
     /// As [`Header::parse`](crate::Header::parse); [`Damaged`](crate::Error::Damaged) for damage in the rows that were decoded,
     /// and of several scans in those that the request needs, [`Rectangle`](crate::Error::Rectangle) and [`Buffer`](crate::Error::Buffer) for a
-    /// wrong request. With [`Request::fill`], damage is none of them unless libjpeg-turbo gives up as well. After an error the content of `out` is unspecified.
+    /// wrong request. With [`Request::fill`], damage is an error only where libjpeg-turbo has an error too. After an error the
+    /// content of `out` is unspecified.
     pub fn decode(
         &mut self,
         jpeg: &[u8],

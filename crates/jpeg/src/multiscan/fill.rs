@@ -1,5 +1,5 @@
-//! What libjpeg-turbo makes of damaged entropy-coded data, bit for bit (`jdhuff.c`, `jdphuff.c`, `jdmarker.c`): each case that it
-//! warns of, and goes on.
+//! What libjpeg-turbo makes of damaged entropy-coded data, bit for bit (`jdhuff.c`, `jdphuff.c`, `jdmarker.c`): each case in
+//! which it warns and continues.
 //!
 //! A segment that ends early is followed by zeros up to the end of an MCU; further MCUs stay as they are up to a restart marker.
 

@@ -157,9 +157,8 @@ class Loader(Generic[T, B]):
     apply_orientation
         Whether to apply the orientation in the images' EXIF data.
     scaled_decode
-        Whether to decode a JPEG at 1/2, 1/4 or 1/8 of its size where the crop is then still at least twice as large as the
-        result in both directions, as Pillow's `reducing_gap=2.0`: much faster for large photographs. Pixels differ a little
-        from the exact ones; for a given image and crop they are always the same.
+        Whether to decode a JPEG at 1/2, 1/4 or 1/8 where the crop is then still twice as large as the result in both directions,
+        as Pillow's `reducing_gap=2.0`: much faster for large photographs. Pixels differ a little, always in the same way.
     mask
         Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the
         image's size). It goes through the same geometry with nearest-neighbour sampling; batches have it as `"mask"`,
@@ -181,19 +180,17 @@ class Loader(Generic[T, B]):
         Boxes, other values and keypoints of objects, which go through the same geometry. On the host only; not with `Views`.
     batch_transform
         `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
-        `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only. With a `device`, images are mixed
-        there.
+        `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only. A `device` mixes images itself.
     buckets
         `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps, so
         leave out `transform`. On the host only; not with `Interleaved` order or the policy `"shard"`.
     packing
-        `SequencePacking(...)`: several samples of tokens in each row. Of columns only: without `transform`, `arrays`, `buckets`
-        and `device`; not with the policy `"shard"`.
+        `SequencePacking(...)`: several samples of tokens in each row. Of columns only; not with the policy `"shard"`.
     decoded_cache
         `DecodedCache(size)`: keeps decoded images, frames and masks of a bounded size from one epoch to the next.
     arrays
-        Arrays of each record, such as volumes: `Arrays(...)`, the name of a feature whose arrays all have one shape, or a
-        list of these. With a `transform` in addition to images, otherwise without images. On the host only.
+        Arrays of each record: `Arrays(...)`, the name of a feature whose arrays all have one shape, or a list of these. With a
+        `transform` in addition to images, otherwise without images. On the host only.
     float_range
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
         values outside are clamped. Default: such images are bad samples.
@@ -203,8 +200,7 @@ class Loader(Generic[T, B]):
     page_cache
         `"keep"`, or `"release"`, which drops a record's pages once its sample is decoded.
     read_ahead
-        Bytes, or text, of records to read ahead into the page cache; 0 turns it off. For a dataset in an object store, bytes
-        that are requested ahead, within the memory budget.
+        Bytes, or text, of records to read ahead into the page cache, or to request ahead from an object store; 0 turns it off.
     fetch_gap
         In an object store, records are requested together if at most this many bytes (or text) lie between them.
     fetch_size

@@ -7,7 +7,7 @@
 Encodes photographs with Pillow (16-bit PNG with OpenCV) into a temporary folder. First the pixels of every candidate are
 compared with Pillow's; a difference above the documented one fails the run. Then each round decodes all images of a kind with
 every candidate in turn, and the medians over the rounds are printed: CPU time per image, and the ratio of our time to that of
-the candidate in the same round. Peak memory is that of Rust code, in addition to the pixels. `--old` adds a second build of
+the candidate in the same round. Peak memory is that of Rust code, in addition to the pixels. `--old` adds another build of
 this project's decoder.
 """
 

@@ -137,7 +137,7 @@ fn simulate(local: &Split, steps: &[Vec<Vec<u64>>], room: u64, lru: bool) -> (u6
     (bytes, requests)
 }
 
-/// Bytes and requests of ranks that share a cache, each with what a process of its own would have.
+/// Measures bytes and requests of ranks that share a cache, each with the state of a separate process.
 fn measure(
     local: &Split,
     url: &Path,

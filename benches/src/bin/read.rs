@@ -1,5 +1,5 @@
 //! Measures one thread reading records with CRC checks from the page cache: in order and shuffled, mapped and by `pread`,
-//! compared with a CRC pass over the same bytes; shuffled also with a hint for each record some records before. Also measures
+//! compared with the CRC of the same bytes alone; shuffled also with a hint for each record some records before. Also measures
 //! `verify` of whole files.
 //!
 //! `cargo run --release -p shardtool-benches --bin read`

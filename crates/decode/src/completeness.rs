@@ -5,7 +5,7 @@ use crate::format::Format;
 use crate::markers;
 use crate::sniff::sniff;
 
-/// Checks that an image reaches its end, in one pass over the bytes at memory speed, without decoding.
+/// Checks that an image reaches its end, by reading the bytes once at memory speed, without decoding.
 ///
 /// A JPEG must have its end marker, a PNG its `IEND` chunk and a WebP the length in its header. Bytes after the end are
 /// allowed. A JPEG that lacks only its last two bytes, the end marker, is refused as well, because only decoding could show

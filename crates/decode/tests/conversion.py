@@ -32,7 +32,7 @@ REFUSED = {
 
 
 def converted(ours, path, kind="png"):
-    """The PNG of the picture, or of its numbers, or the reason why there is none."""
+    """Returns the PNG of the picture, or of its numbers, or why it was refused."""
     path = str(path)
     line = f"{kind} {path}"
     ours.process.stdin.write((line + "\n").encode())

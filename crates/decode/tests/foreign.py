@@ -226,7 +226,7 @@ def packed(program, name, folder, out, rows):
     """Packs, verifies and loads a collection; yields what contradicts its rows."""
     source, dataset = out / f"{name}.source", out / f"{name}.dataset"
     source.mkdir(exist_ok=True)
-    # One class, so that files beside folders have one too.
+    # One class, so that files next to folders have one too.
     (source / "all").unlink(missing_ok=True)
     (source / "all").symlink_to(folder.resolve())
     options = ["--from", "folder", "--splits", "none", "--allow-empty", "--force"]
@@ -262,7 +262,8 @@ def packed(program, name, folder, out, rows):
         # Of a file that was converted, the PNG has to decode.
         if key in listed and (decoded or row["format"] is None) == (key in bad) and not ranged:
             yield f"{key}: {row.get('outcome')} but verify: {bad.get(key, 'good')}"
-        # What is cut short after its pixels decodes, but is no complete file. libwebp reads headers that Pillow and `pack` refuse.
+        # What is cut short after its pixels decodes, but is not a complete file. libwebp reads headers that Pillow and
+        # `pack` refuse.
         cut_short = rejected.get(key, "").startswith("truncated") or row.get("outcome") == "Pillow refuses"
         if key in rejected and decoded and not cut_short:
             yield f"{key}: {row.get('outcome')} but rejected: {rejected[key]}"

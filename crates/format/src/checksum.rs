@@ -42,7 +42,7 @@ impl Default for Crc32c {
 }
 
 /// Computes the CRC of the concatenation `A B` from the CRC of `A`, the CRC of `B` and the length of `B` in bytes, so
-/// that a file's CRC follows from those of its records without a second pass. Takes about 50 ns, less than hashing 3 kB;
+/// that a file's CRC follows from those of its records, without reading it again. Takes about 50 ns, less than hashing 3 kB;
 /// `crc-fast` has the same function, which takes 9 µs.
 ///
 /// A CRC is linear over GF(2): that of `A B` is the CRC of `A` followed by as many zero bytes as `B` has, exclusive or
@@ -102,7 +102,7 @@ pub fn unmask(masked: u32) -> u32 {
 pub const HEX_DIGITS: usize = 8;
 
 /// Parses a CRC from exactly eight lower-case hex digits, the only spelling in manifests and resume states (`{:08x}`
-/// writes it). Upper-case digits would be a second spelling of the same number, so that one flipped bit would go
+/// writes it). Upper-case digits would be another spelling of the same number, so that one flipped bit would go
 /// unnoticed.
 ///
 /// ```

@@ -167,13 +167,13 @@ pub(crate) trait Place: Clone + Send + Sync + Sized {
     /// As [`Place::remove`].
     fn remove_abandoned(&self, folder: &Path, ours: &dyn Fn(&str) -> bool) -> Result<(), Error>;
 
-    /// Returns the manifest; `None` if there is none.
+    /// Returns the manifest; `None` if it does not exist.
     ///
     /// # Errors
     /// [`DestinationError::Manifest`](crate::DestinationError), [`Error::Io`].
     fn manifest(&self) -> Result<Option<Manifest>, Error>;
 
-    /// Replaces the manifest by what `edit` makes of it, unless it returns `None`. No edit of another process is lost:
+    /// Replaces the manifest with the result of `edit`, unless that is `None`. No edit of another process is lost:
     /// `edit` is called again if another one came first.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ pub(crate) trait Place: Clone + Send + Sync + Sized {
 /// Makes a new manifest of the present one.
 pub(crate) type Edit<'a> = &'a mut dyn FnMut(Option<Manifest>) -> Result<Option<Manifest>, Error>;
 
-/// A file that is being written. If it is dropped before it is published, nothing is left of it.
+/// A file that is being written. If it is dropped before it is published, it is removed.
 pub(crate) trait NewFile: Send {
     /// Appends bytes.
     ///

@@ -92,10 +92,10 @@ const OPERATORS: [(&str, Operator); 7] = [
 
 impl Condition {
     /// Parses a feature, the first operator that occurs, and a value. `dtype` returns the type of a feature, which decides what the
-    /// value is; `None` if there is no such feature.
+    /// value is; `None` if the feature does not exist.
     ///
     /// # Errors
-    /// If there is no operator, no such feature, or the value does not have its type.
+    /// If the operator is missing, the feature does not exist, or the value does not have its type.
     pub fn parse(text: &str, dtype: impl FnOnce(&str) -> Option<DType>) -> Result<Self, ConditionError> {
         let first = text.char_indices().find_map(|(at, _)| {
             let operator = OPERATORS.iter().find(|(sign, _)| text[at..].starts_with(sign));

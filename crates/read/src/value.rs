@@ -46,8 +46,8 @@ impl<'a> Value<'a> {
 }
 
 impl Shard {
-    /// Returns whether a record has values of a feature, one or several, of any type. Where the index has a column of the feature, no
-    /// record has several, and null is none; else reads the record.
+    /// Returns whether a record has values of a feature, one or several, of any type. If the index has a column of the feature,
+    /// each record has one value, or null, which means none; otherwise reads the record.
     ///
     /// # Errors
     /// As [`Shard::value`].

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 type AnyError = Box<dyn Error + Send + Sync>;
 type Answer = Response<BoxBody<Bytes, AnyError>>;
 
-/// Serves each connection in a task of its own.
+/// Serves each connection in a separate task.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((socket, _)) = listener.accept().await else { continue };
@@ -66,7 +66,7 @@ impl Shared {
     }
 }
 
-/// Answers a request of a connection that was accepted after so many calls of [`Server::release`].
+/// Answers a request of a connection that was accepted after `released` calls of [`Server::release`].
 async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Shared>) -> Result<Answer, AnyError> {
     let busy = Busy::new(&shared);
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Measures the server of `shardtool view`, in a process of its own, with many records: `campaign write FOLDER RECORDS`, then
+//! Measures the server of `shardtool view`, in a separate process, with many records: `campaign write FOLDER RECORDS`, then
 //! `campaign measure FOLDER`; and with photographs: `campaign pack PHOTOS FOLDER`, then `campaign thumbnails FOLDER`.
 //! `scripts/campaign view` runs all of them; `campaign serve FOLDER` is the process that is measured.
 
@@ -202,7 +202,7 @@ fn measure(folder: &str) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// Prints how many thumbnails the server makes in a second, requested one after the other.
+/// Prints how many thumbnails the server makes per second, requested one after the other.
 fn thumbnails(folder: &str) -> Result<(), Box<dyn Error>> {
     let site = Site::start(folder)?;
     let page = String::from_utf8(site.get("/train/cells?count=1")?.1)?;

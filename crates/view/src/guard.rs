@@ -89,7 +89,7 @@ impl Guarded {
         }
         // Sent by every browser since 2023; no page can set it.
         let site = text(HeaderName::from_static("sec-fetch-site")).unwrap_or("none");
-        // Without a referrer, the origin of our own forms is `null` too.
+        // Without a referrer, the origin of this program's forms is `null` too.
         let own = |origin: &str| origin == format!("http://{host}") || (origin == "null" && site == "same-origin");
         if text(header::ORIGIN).is_some_and(|origin| !own(origin)) {
             return Some("foreign Origin");

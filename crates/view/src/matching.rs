@@ -74,7 +74,7 @@ impl Matches {
         matches
     }
 
-    /// Ends the search early: nobody needs the rest.
+    /// Ends the search early: the rest is not needed.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

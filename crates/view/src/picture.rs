@@ -24,7 +24,7 @@ const QUALITY: u8 = 80;
 /// Pixels of an image that is decoded, at most: the largest photographs of cameras. Time grows with pixels.
 const MAX_PIXELS: u64 = 1 << 27;
 
-/// Why there is no picture.
+/// Why a picture cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("no image")]

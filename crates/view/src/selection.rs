@@ -32,7 +32,7 @@ pub(crate) struct Part {
     pub(crate) ids: Vec<u64>,
     /// Records in the selection, as far as they are found.
     pub(crate) len: u64,
-    /// Records searched, if the search goes on.
+    /// Records searched, if the search continues.
     pub(crate) searching: Option<u64>,
     /// What went wrong in some shards.
     pub(crate) problem: Option<String>,

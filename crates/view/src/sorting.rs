@@ -188,7 +188,7 @@ fn sort_run(run: &mut [Entry], depth: usize, level: usize, table: &Table<'_>) {
         .with_min_len(1 << 12)
         .for_each(|entry| entry[0] = (digits_of(table.key(entry[1]).as_bytes(), shared) >> 32) as u32);
     run.par_sort_unstable_by_key(|[digits, id]| u64::from(*digits) << 32 | u64::from(*id));
-    // Of values that end within these bytes, zeros may stand for the end of one and be bytes of another.
+    // Of values that end within these bytes, zeros may mark the end of one and be bytes of another.
     if longest > shared + 4 || shortest < longest {
         run.par_chunk_by_mut(|a, b| a[0] == b[0]).for_each(|run| sort_run(run, shared + 4, level + 1, table));
     }

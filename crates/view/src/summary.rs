@@ -65,7 +65,7 @@ impl Summary {
     }
 }
 
-/// The first pass over a column.
+/// What the first reading of a column finds.
 #[derive(Default)]
 struct Survey<'s> {
     missing: u64,

@@ -80,7 +80,7 @@ impl Place {
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
     }
 
-    /// Checks that nothing is left of uploads, claims and probes.
+    /// Checks that no upload, claim or probe is left.
     fn check_clean(&self) {
         let uploads: Vec<_> = names(&self.path("s3")).into_iter().filter(|name| name.contains("upload")).collect();
         assert!(uploads.is_empty(), "{uploads:?}");
@@ -138,7 +138,7 @@ fn bitmap(side: u32, seed: u32) -> Vec<u8> {
     bytes
 }
 
-/// Makes a folder of two classes with bitmaps, and a file that is no image.
+/// Makes a folder of two classes with bitmaps, and a file that is not an image.
 fn sources(folder: &Path, images: u32, side: u32) {
     for i in 0..images {
         let class = folder.join(["cat", "dog"][i as usize % 2]);
@@ -241,7 +241,7 @@ fn splits_that_are_packed_at_once_are_both_in_the_manifest() {
     let pack = |split: &str, to: &str| format!("pack photos {to} --split {split}");
     place.run(&pack("train", "here"), 1);
     place.run(&pack("validation", "here"), 1);
-    // Both have read that there is no manifest when they write one. Then two more, that have read the same one.
+    // Both have read that no manifest exists when they write one. Then two more, that have read the same one.
     for splits in [["train", "validation"], ["test", "extra"]] {
         place.server.hold_writes_of("/dataset.json");
         let packs = splits.map(|split| place.spawn(&pack(split, URL)));

@@ -69,8 +69,8 @@ struct FirstFrame<'a> {
 }
 
 impl<'a> FirstFrame<'a> {
-    /// Returns `None` if the file is no animation, or one without a first frame inside the canvas: the `image` crate has an error
-    /// for that.
+    /// Returns `None` if the file is not an animation, or one without a first frame inside the canvas: the `image` crate has
+    /// an error for that.
     fn find(bytes: &'a [u8]) -> Option<Self> {
         let mut chunks = webp_chunks(bytes.get(12..)?);
         let canvas = match chunks.next()? {

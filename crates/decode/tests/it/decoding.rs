@@ -95,7 +95,7 @@ fn decodes_run_length_coded_bmp() {
     assert_eq!(indices(8, &eight), [0, 0, 0, 0, 0, 3, 4, 5, 6, 6, 1, 1, 2, 2, 2]);
     // The last row ends the image; no end of the bitmap follows.
     assert_eq!(indices(8, &[5, 1, 0, 0, 5, 2, 0, 0, 5, 3, 0, 0])[..6], [3, 3, 3, 3, 3, 2]);
-    // A step to the second row from the bottom; what it passes over has the first colour.
+    // A step to the second row from the bottom; skipped pixels have the first colour.
     assert_eq!(indices(8, &[0, 2, 1, 1, 1, 9, 0, 1]), [0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
     for damaged in
         [&[5, 1][..], &[0, 6, 1, 2, 3, 4, 5, 6, 0, 1], &[0, 2, 0, 3, 1, 1, 0, 1], &[0, 2, 6, 0, 0, 1], &[0, 3, 1]]

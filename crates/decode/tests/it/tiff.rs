@@ -295,7 +295,7 @@ fn scales_floating_point_samples_by_the_given_range() {
     }
 }
 
-/// White and black codes of T.4, as bits, and the rows that they stand for: the first with an end-of-line code that ends at a byte.
+/// White and black codes of T.4, as bits, and the rows that they encode: the first with an end-of-line code that ends at a byte.
 #[test]
 fn decodes_fax_data_of_every_coding() {
     // 3 white, 7 black, 11 white: 1000 00011 01000; end of line: 000000000001.

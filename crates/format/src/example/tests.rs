@@ -17,7 +17,7 @@ fn accepts_unpacked_and_joined_lists_and_uses_the_last_duplicate() {
         put_delimited(1, entry.len(), &mut out);
         [out, entry].concat()
     };
-    // int64 list with two unpacked values (tag 0x08), then a second int64 list with a packed one.
+    // int64 list with two unpacked values (tag 0x08), then another int64 list with a packed one.
     let joined = feature(b"i", &[0x1a, 4, 0x08, 5, 0x08, 6, 0x1a, 3, 0x0a, 1, 7]);
     let replaced = feature(b"r", &[0x1a, 2, 0x08, 5, 0x0a, 3, 0x0a, 1, b'z']);
     let unpacked_float = feature(b"f", &[0x12, 5, 0x0d, 0, 0, 0x80, 0x3f]);

@@ -5,7 +5,7 @@ use crate::bytes::example::{self, List};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A record, as its bytes and as the values that they stand for.
+/// A record, as its bytes and as the values that they encode.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) data: Vec<u8>,
@@ -26,7 +26,7 @@ impl Sample {
         Sample::stored(example::example(&pairs), features)
     }
 
-    /// A record with these bytes, which stand for these features.
+    /// A record with these bytes, which encode these features.
     pub(crate) fn stored(data: Vec<u8>, features: BTreeMap<String, List>) -> Self {
         Sample { features: Some(features), ..Sample::opaque(data) }
     }
@@ -36,7 +36,7 @@ impl Sample {
         Sample { data, features: None, pixels: None, arrays: BTreeMap::new(), entries: vec![] }
     }
 
-    /// Adds the pixels that its image stands for.
+    /// Adds the pixels of its image.
     pub(crate) fn with_pixels(self, pixels: &[u8]) -> Self {
         Sample { pixels: Some(json!(sum(pixels))), ..self }
     }

@@ -39,7 +39,7 @@ pub(crate) fn divided(cases: Vec<Case>) -> (Vec<Case>, String) {
     (kept, lines)
 }
 
-/// Returns the lines of `read`: numbers stand for those of the base.
+/// Returns the lines of `read`, those of the base as their numbers.
 fn numbered(base: &Expected, wanted: &Expected) -> Vec<Value> {
     let number = |line: &Value| base.read.iter().position(|known| known == line);
     wanted.read.iter().map(|line| number(line).map_or_else(|| line.clone(), |number| json!(number))).collect()

@@ -56,7 +56,7 @@ pub enum Color {
     YCbCr,
     /// Red, green and blue: by the Adobe marker or the component identifiers.
     Rgb,
-    /// Cyan, magenta, yellow and black, inverted as Adobe writes them: 255 is no ink.
+    /// Cyan, magenta, yellow and black, inverted as Adobe writes them: 255 means without ink.
     Cmyk,
     /// YCbCr of inverted cyan, magenta and yellow; and inverted black: by the Adobe marker.
     Ycck,
@@ -127,7 +127,7 @@ impl Header {
     }
 }
 
-/// Returns the process that a frame header marker stands for; `None` for other markers.
+/// Returns the process that a frame header marker selects; `None` for other markers.
 pub(super) fn frame_process(marker: u8) -> Option<Result<Process>> {
     match marker {
         DHT | JPG | DAC => None,

@@ -45,7 +45,7 @@ const WITH_AC: [Weights; 5] = [
 /// What the estimates of a component need to know.
 #[derive(Clone, Copy)]
 pub(super) struct Estimated {
-    /// For DC and the first nine AC coefficients, the number of low bits that are not known; `None` if nothing is.
+    /// For DC and the first nine AC coefficients, the number of low bits that are not known; `None` if all are unknown.
     pub unknown: [Option<u8>; ESTIMATED.end],
     /// The same before the component's last scan.
     pub before: [Option<u8>; ESTIMATED.end],

@@ -76,7 +76,7 @@ fn speculation_changes_neither_pixels_nor_entry_points() {
                 "420" | "422" | "best-quality" => {
                     assert!(eager.speculative_mcus() > before, "{name}: never synchronised")
                 }
-                // All components share one table, so that speculation could confuse them: there is none.
+                // All components share one table, so that speculation could confuse them: it is off.
                 "rgb" => assert_eq!(eager.speculative_mcus(), before, "{name}"),
                 _ => {}
             }
@@ -271,7 +271,7 @@ fn errors_of_truncated_images_say_where() {
 }
 
 /// Each pixel of a CMYK image, from its samples by Pillow's formula, is that of the whole image; a stream of two components has
-/// samples, but is no image.
+/// samples, but is not an image.
 #[test]
 fn samples_of_four_and_two_components_are_not_converted() {
     let inks: Vec<u8> = (0..40 * 30 * 4u32).map(|i| (i / 4 % 40 * 6 + i % 4 * 50 + i / 160 * 3) as u8).collect();

@@ -164,7 +164,7 @@ fn rejects_a_new_coefficient_beyond_the_band_of_a_refining_scan() {
     assert!(matches!(result, Err(Error::Damaged { damage: Damage::Block, .. })), "{result:?}");
 }
 
-/// A scan of a few bytes can go over all blocks of a large image, so that the time for its scans has to be bounded beforehand.
+/// A scan of a few bytes can go over all blocks of a large image, so that the time for its scans has to be bounded in advance.
 #[test]
 fn refuses_too_many_passes_over_the_blocks_of_an_image() {
     let limits = Limits::default().with_pixels(u64::MAX);

@@ -24,7 +24,7 @@ const LOCK: &str = ".export.lock";
 /// Objects that are removed at once after a failure.
 const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(16).unwrap() };
 
-/// The destination of an export. If it is dropped before [`Destination::publish`], nothing is left of the files.
+/// The destination of an export. If it is dropped before [`Destination::publish`], its files are removed.
 pub(super) struct Destination {
     files: Folder,
     to: Kept,

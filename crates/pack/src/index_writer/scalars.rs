@@ -13,7 +13,7 @@ pub(super) enum Scalars {
     Int64(Sparse<Vec<i64>>),
     Float(Sparse<Vec<f32>>),
     Bytes(Sparse<ByteRows>),
-    /// A record has a second value or a long byte string, or the feature is never a column.
+    /// A record has several values or a long byte string, or the feature is never a column.
     RuledOut,
 }
 

@@ -116,7 +116,7 @@ pub(super) fn write<P: Place>(
     place.sync(&files.plan_folder())
 }
 
-/// Returns the plan of a part from the stored listing; `None` if there is none that this part can use.
+/// Returns the plan of a part from the stored listing; `None` if this part cannot use it or it does not exist.
 ///
 /// # Errors
 /// [`ArchiveError::MdsIndex`](crate::ArchiveError), [`Error::Io`].

@@ -44,7 +44,7 @@ impl Owner {
     }
 }
 
-/// Returns the start time of a process that runs; `None` if there is none, or it has ended and is not yet reaped.
+/// Returns the start time of a process that runs; `None` if it does not exist, or has ended and is not yet reaped.
 fn running(pid: u32) -> Option<u64> {
     // The second field is the program's name, which may contain anything. State and start time are the 3rd and 22nd.
     let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 const PROBE: &str = ".probe";
 const PROBES: u32 = 3;
 
-/// Finds out, with an object of its own, whether a store compares versions when an object is created and when it is
+/// Finds out, with a separate object, whether a store compares versions when an object is created and when it is
 /// replaced. Returns the time by its clock.
 ///
 /// # Errors

@@ -73,7 +73,7 @@ impl StoreFolder {
         self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
     }
 
-    /// Returns the manifest and its version; `None` if there is none. One that is damaged is requested again, until two
+    /// Returns the manifest and its version; `None` if it does not exist. One that is damaged is requested again, until two
     /// answers are equal.
     fn versioned_manifest(&self) -> Result<Option<(Manifest, Version)>, Error> {
         let path = self.path.join(names::MANIFEST);

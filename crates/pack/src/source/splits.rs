@@ -164,7 +164,7 @@ pub(crate) fn group(
             }
             return Ok(BTreeMap::from([(split.to_owned(), taken)]));
         }
-        // Without names of splits, or one file, or a new name for files that are of one split: nothing is mixed.
+        // Without names of splits, or one file, or a new name for files that are of one split: no splits are mixed.
         let renamed = clear && groups.len() == 1 && NamedSplit::of(split) == NamedSplit::None;
         return match (groups.is_empty() && unclear.is_none()) || files.len() == 1 || renamed {
             true => Ok(all(split)),

@@ -139,7 +139,7 @@ fn indexes_hold_the_columns_of_the_specification() {
     }
 }
 
-/// The first record has one value, so that its range is collected in a second pass over the shard.
+/// The first record has one value, so that its range is collected when the shard is read again.
 #[test]
 fn value_ranges_of_earlier_records_are_found() {
     let frames = |lengths: &[usize]| Values {

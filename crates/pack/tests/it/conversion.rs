@@ -207,7 +207,7 @@ fn tars_and_writers_convert_images_and_masks() {
     write("a", &ppm(1)).unwrap();
     write("b.tga", &tga(2)).unwrap();
     let unknown = write("c", &tga(2));
-    assert!(unknown.is_err(), "a TGA without a footer, of which nothing else tells what it is");
+    assert!(unknown.is_err(), "a TGA without a footer and without a name that identifies it");
     writer.finish(&()).unwrap();
     let stored = check(&options.destination, "train");
     assert_eq!(decoded(&stored["a"].0).into_rgb8().into_raw(), rgb(1));

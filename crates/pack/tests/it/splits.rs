@@ -1,5 +1,5 @@
 //! Splits keep their names: by the names of files and top folders, in one command with one list of classes; refused where names
-//! may be meant in two ways; nothing is published of a split without records.
+//! may be meant in two ways; a split without records is not published.
 
 use crate::support::{chain, check, jpeg, manifest, put, rejected, snapshot, tar};
 use shardtool_pack::{

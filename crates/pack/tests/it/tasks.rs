@@ -1,4 +1,5 @@
-//! A split written by tasks: one attempt of each is in the manifest, and nothing is left of the others, wherever a commit stops.
+//! A split written by tasks: one attempt of each is in the manifest, and the files of the others are removed, wherever a
+//! commit stops.
 
 use crate::support::{chain, check, names, snapshot};
 use shardtool_format::manifest::DType;

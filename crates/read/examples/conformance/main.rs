@@ -59,7 +59,7 @@ fn main() -> std::io::Result<ExitCode> {
     }
 }
 
-/// Returns `CRC:LENGTH`, which stands for bytes.
+/// Returns `CRC:LENGTH`, the form of bytes in results.
 fn sum(bytes: &[u8]) -> String {
     format!("{:08x}:{}", crc32c(bytes), bytes.len())
 }

@@ -292,8 +292,8 @@ impl Runs {
     }
 }
 
-/// The CRC of a run's bytes, which follows from those of long frames without a second pass. Short frames are hashed again, many
-/// at once and while they are in the CPU's cache, which takes less time than to combine their CRCs.
+/// The CRC of a run's bytes, which follows from those of long frames without reading them again. Short frames are hashed
+/// again, many at once and while they are in the CPU's cache, which takes less time than to combine their CRCs.
 struct RunCrc<'a> {
     bytes: &'a FileBytes,
     /// Bytes before this offset are part of `value`.

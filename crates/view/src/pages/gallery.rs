@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Records on a page without the script, and cells of one request of the script at most.
 pub(crate) const PAGE: usize = 60;
 pub(crate) const MAX_CELLS: usize = 240;
-/// Classes that are listed beside the gallery.
+/// Number of classes that are listed next to the gallery.
 const CLASSES: usize = 300;
 
 /// Renders the gallery of a split from a position on.

@@ -1,4 +1,4 @@
-//! Health: a map of shards coloured by what verification finds, duplicates, suspicious labels.
+//! Health: a map of shards, coloured by the findings of verification; duplicates, suspicious labels.
 
 use super::{Place, frame};
 use crate::app::{App, SplitView};
@@ -117,7 +117,7 @@ struct Cell {
     href: Option<String>,
 }
 
-/// Renders the shards, coloured by what a check found.
+/// Renders the shards, coloured by the findings of a check.
 pub(crate) fn map(app: &App, state: &State) -> Markup {
     let mut cells: Vec<(String, Vec<Cell>)> = vec![];
     let mut at = 0;

@@ -97,7 +97,7 @@ fn document(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// Renders a picture that says why there is none.
+/// Renders a placeholder picture that says what went wrong.
 pub(crate) fn placeholder(problem: &str) -> Markup {
     let words: Vec<_> = problem.split_whitespace().collect();
     let mut lines = vec![String::new()];

@@ -61,7 +61,7 @@ pub(super) async fn drawn(
     .await
 }
 
-/// Makes a picture of a record, or a placeholder that says why there is none. As many are made at once as there are cores;
+/// Makes a picture of a record, or a placeholder that says what went wrong. As many are made at once as there are cores;
 /// the others wait, and are dropped when their browser does not want them any more.
 async fn make_picture(
     State(app): Shared,

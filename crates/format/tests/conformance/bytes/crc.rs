@@ -12,7 +12,7 @@ pub(crate) fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Returns `CRC:LENGTH`, which stands for bytes in expected results.
+/// Returns `CRC:LENGTH`, the form of bytes in expected results.
 pub(crate) fn sum(bytes: &[u8]) -> String {
     format!("{:08x}:{}", crc32c(bytes), bytes.len())
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const IMAGE: &str = "image";
 const LABEL: &str = "label";
 
-/// The columns of a split in addition to the image, from a pass over its records.
+/// The columns of a split in addition to the image, from reading its records once.
 pub(in crate::export) struct Schema {
     pub(super) labelled: bool,
     pub(super) columns: Vec<Shape>,

@@ -10,7 +10,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) key: Option<Cow<'a, str>>,
     /// The image file; empty if it was not requested, `None` if the sample has no image.
     pub(crate) image: Option<&'a [u8]>,
-    /// The name of the image's file, if only that tells its format (TGA).
+    /// The name of the image's file, if only that identifies its format (TGA).
     pub(crate) image_name: Option<&'a str>,
     /// A hash of the names of its members, if it consists of members of a tar; otherwise 0.
     pub(crate) members: u64,

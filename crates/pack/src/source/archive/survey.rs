@@ -1,4 +1,4 @@
-//! The first pass over archives: types of columns, class names, number of samples per shard, and repeated keys.
+//! The survey of archives before they are packed: types of columns, class names, number of samples per shard, and repeated keys.
 
 use super::files::{ArchiveFile, SampleCount};
 use super::roles::{Labels, RoleFields, Roles, StoredLabel};

@@ -52,23 +52,7 @@ impl ImageLoader {
         let pinned = PinnedAlloc::new(first);
         let mut load = load.clone();
         load.alloc = Arc::new(pinned.clone());
-        if load.buckets.is_some() {
-            return Err(Error::OnHost { option: "buckets" });
-        }
-        if let Content::Images(images) = &mut load.content {
-            if images.views.len() > 1 || !images.more.is_empty() {
-                let views = images.views.len() * (1 + images.more.len());
-                return Err(shardtool_load::Error::Views { option: "device", views }.into());
-            }
-            if images.clip.is_some() {
-                let reason = "they stay on the host: leave out the device";
-                return Err(shardtool_load::Error::Clip { reason }.into());
-            }
-            if images.pixel_format != PixelFormat::RGB8 {
-                return Err(Error::OnHost { option: images.pixel_format.name() });
-            }
-            (images.output, images.defer_mixing) = (None, true);
-        }
+        load.defer_pixels = true;
         let loaders = Loader::group(&load, ranks)?;
         let on_device = |(loader, device): (Loader, &Device)| {
             let (monitor, steps, state) = (loader.monitor(), loader.len(), loader.state());

@@ -1,11 +1,29 @@
 //! The range of floating-point samples that is scaled to 8 or 16 bits.
 
+use serde::{Deserialize, Serialize};
+
 /// The values of floating-point samples that become 0 and 255. Values between are scaled linearly and rounded to nearest;
 /// values outside the range, including infinities, are clamped; NaN becomes 0.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "(f64, f64)", into = "(f64, f64)")]
 pub struct FloatRange {
     low: f64,
     high: f64,
+}
+
+impl TryFrom<(f64, f64)> for FloatRange {
+    type Error = String;
+
+    fn try_from((low, high): (f64, f64)) -> Result<Self, String> {
+        let expected = || format!("({low}, {high}): expected two finite numbers, the smaller one first");
+        FloatRange::new(low, high).ok_or_else(expected)
+    }
+}
+
+impl From<FloatRange> for (f64, f64) {
+    fn from(FloatRange { low, high }: FloatRange) -> Self {
+        (low, high)
+    }
 }
 
 impl FloatRange {

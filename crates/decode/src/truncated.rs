@@ -1,7 +1,11 @@
 //! What happens to cut and damaged JPEGs.
 
+use serde::{Deserialize, Serialize};
+
 /// What happens to a JPEG whose data are cut or damaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Truncated {
     /// It is an error.

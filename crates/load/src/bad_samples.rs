@@ -8,18 +8,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What happens to a sample that cannot be read or decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OnBad {
-    /// The run ends with [`Error::BadSample`].
-    Error,
-    /// Its row is masked: zero and not valid. Other rows are unaffected.
-    Mask,
-    /// A substitute fills its row. It depends only on seed, epoch and position; the batch has the substitute's id.
-    Substitute,
-}
-
 /// A sample that could not be read or decoded.
 #[derive(Debug)]
 #[non_exhaustive]

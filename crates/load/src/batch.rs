@@ -2,12 +2,12 @@
 
 mod delivered;
 
-pub use delivered::{Array, Batch, Pictures};
+pub use delivered::{Array, Batch, Masks, Pictures};
 
 use crate::budget::{Live, Reservation};
 use crate::buffer::{RowBuffer, RowPixels};
 use crate::column_values::Values;
-use crate::columns::{Cell, Column};
+use crate::columns::{Cell, ResolvedColumn};
 use crate::error::{Error, Result};
 use crate::handover::{Position, Work};
 use crate::mixing::{BatchMix, Pixels};
@@ -62,8 +62,14 @@ pub(crate) struct PartOut {
 }
 
 impl RowOut {
-    pub(crate) fn new(columns: &[Column]) -> Self {
-        RowOut { id: -1, valid: false, cells: columns.iter().map(Column::cell).collect(), record: None, parts: vec![] }
+    pub(crate) fn new(columns: &[ResolvedColumn]) -> Self {
+        RowOut {
+            id: -1,
+            valid: false,
+            cells: columns.iter().map(ResolvedColumn::cell).collect(),
+            record: None,
+            parts: vec![],
+        }
     }
 }
 
@@ -114,7 +120,9 @@ impl BatchMemory {
         for (images, picture) in self.images.iter_mut().zip(config.pictures(bucket)) {
             images.divide(rows, config.picture_bytes(picture));
         }
-        self.masks.iter_mut().for_each(|masks| masks.divide(rows, config.mask_bytes(bucket)));
+        for (masks, mask) in self.masks.iter_mut().zip(config.masks()) {
+            masks.divide(rows, config.mask_bytes(mask, bucket));
+        }
         for (arrays, output) in self.arrays.iter_mut().zip(config.arrays.outputs()) {
             arrays.divide(rows, output.row_bytes);
         }
@@ -278,7 +286,7 @@ impl SharedBatch {
     fn gather(&self) -> Table {
         let columns = &self.config.columns;
         let packed = self.config.plan.packing().is_some();
-        let values = if packed { Column::ragged_values } else { Column::values };
+        let values = if packed { ResolvedColumn::ragged_values } else { ResolvedColumn::values };
         let mut table = Table { values: columns.iter().map(values).collect(), offsets: vec![0], ..Table::default() };
         for row in 0..self.memory().plan.len() {
             self.with_out(row, |out| {

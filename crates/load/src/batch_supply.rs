@@ -154,7 +154,7 @@ impl BatchSupply {
         let picture_bytes = |number, bucket| config.pictures(bucket).nth(number).map_or(0, |p| config.picture_bytes(p));
         let images = (0..config.pictures(0).count()).map(|n| rows(alloc, &|bucket| picture_bytes(n, bucket)));
         let images = images.collect::<Result<_>>()?;
-        let masks = (0..config.mask_count()).map(|_| rows(&HostAlloc, &|bucket| config.mask_bytes(bucket)));
+        let masks = config.masks().iter().map(|mask| rows(&HostAlloc, &|bucket| config.mask_bytes(mask, bucket)));
         let masks = masks.collect::<Result<_>>()?;
         let arrays = config.arrays.outputs().map(|array| rows(&HostAlloc, &|_| array.row_bytes));
         let arrays = arrays.collect::<Result<_>>()?;

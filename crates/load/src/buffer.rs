@@ -224,7 +224,7 @@ impl Drop for RowMut<'_> {
 pub(crate) struct RowPixels<'a> {
     /// `[H, W, 3]` each, in the order of [`ResolvedConfig::pictures`](crate::resolved_config::ResolvedConfig::pictures).
     pub(crate) images: Vec<RowMut<'a>>,
-    /// `[H, W]` labels of [`Images::mask_dtype`](crate::Images::mask_dtype) each.
+    /// `[H, W]` labels of [`Mask::dtype`](crate::Mask::dtype) each.
     pub(crate) masks: Vec<RowMut<'a>>,
     /// In the order of [`ResolvedArrays::outputs`](crate::arrays::ResolvedArrays::outputs).
     pub(crate) arrays: Vec<RowMut<'a>>,

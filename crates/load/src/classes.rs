@@ -2,26 +2,12 @@
 
 use crate::bad_samples::SampleError;
 use crate::error::{Error, Result};
+use crate::options::Classes;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::manifest::Manifest;
 use shardtool_read::Split;
 use std::collections::HashMap;
 use std::fmt;
-
-/// The class ids of batches.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Classes {
-    /// Those of the splits, which must all have the same names in the same order, or all no names.
-    #[default]
-    Equal,
-    /// The names of the first split, then those that further splits add. Maps labels by name.
-    Union,
-    /// These names. Maps labels by name; each class of a split must be among them.
-    Names(Vec<String>),
-    /// Those of the splits, whatever their names: the same id is the same class.
-    Ids,
-}
 
 /// The labels of splits, resolved.
 #[derive(Debug, Clone)]

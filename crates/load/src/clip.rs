@@ -1,55 +1,13 @@
 //! Clips: which of the stored frames of a video a sample delivers.
 
-use crate::config::{Config, Images};
 use crate::error::{Error, Result};
 use crate::image::SampleDraws;
+use crate::options::{Clip, ClipSampling};
 
 /// Frames per row, at most.
 const MAX_FRAMES: u64 = 1 << 20;
 
-/// Clips of a feature that holds the frames of a video, one value each. They take the place of the record's image.
-///
-/// A clip begins at frame s, takes every `stride`-th frame, and so spans (`frames` − 1) × `stride` + 1 frames. If n frames
-/// are stored, there are m = max(1, n − span + 1) starts, from 0 to m − 1. The last stored frame takes the place of frames
-/// past the end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Clip {
-    /// The feature: byte strings, each an encoded image, all of the same size.
-    pub feature: String,
-    /// Frames of a clip, at least 1.
-    pub frames: u32,
-    /// Stored frames from one delivered frame to the next, at least 1. Default: 1.
-    pub stride: u32,
-    /// Which frames are taken. Default: at random.
-    pub sampling: ClipSampling,
-    /// Clips of a row, at least 1. With more than one, an array has a dimension for them. Default: 1.
-    pub clips: u32,
-}
-
-/// Which frames of a video are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum ClipSampling {
-    /// Each clip begins at a random frame.
-    #[default]
-    Random,
-    /// The clip in the middle, which begins at frame ⌊(m − 1) ÷ 2⌋. One clip only.
-    Center,
-    /// Clips spread evenly over the video: clip c of k begins at frame ⌊c × (m − 1) ÷ max(1, k − 1)⌋. As PyTorchVideo's
-    /// `ConstantClipsPerVideoSampler`.
-    Even,
-    /// `frames` frames spread evenly over the whole video, from the first to the last one. As PyTorchVideo's
-    /// `UniformTemporalSubsample`, with the same rounding. One clip only, and no stride.
-    Uniform,
-}
-
 impl Clip {
-    /// Returns options for one random clip of consecutive frames.
-    pub fn new(feature: impl Into<String>, frames: u32) -> Self {
-        Clip { feature: feature.into(), frames, stride: 1, sampling: ClipSampling::default(), clips: 1 }
-    }
-
     /// Returns the numbers of the frames that are delivered of a video of `stored` frames, clip after clip: an increasing
     /// sequence for each clip. Empty if `stored` is 0.
     pub fn frame_numbers(&self, stored: usize, draws: SampleDraws) -> Vec<usize> {
@@ -73,11 +31,11 @@ impl Clip {
         self.clips as usize * self.frames as usize
     }
 
-    /// Checks the options, and that the others fit clips.
+    /// Checks the options.
     ///
     /// # Errors
     /// [`Error::Zero`], [`Error::Clip`].
-    pub(crate) fn check(&self, config: &Config, images: &Images) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         for (option, value) in [("frames", self.frames), ("stride", self.stride), ("clips", self.clips)] {
             if value == 0 {
                 return Err(Error::Zero { option });
@@ -90,12 +48,6 @@ impl Clip {
             "`uniform` spreads the frames over the whole video, without a stride"
         } else if u64::from(self.clips) * u64::from(self.frames) > MAX_FRAMES {
             "a row has more than 1,048,576 frames"
-        } else if !images.masks.is_empty() || images.objects.is_some() || !images.more.is_empty() {
-            "masks, boxes and further images belong to an image, not to a clip"
-        } else if images.mixing.is_some() {
-            "batches of clips are not mixed"
-        } else if config.buckets.is_some() || !config.arrays.is_empty() {
-            "buckets and arrays do not go with clips"
         } else {
             return Ok(());
         };

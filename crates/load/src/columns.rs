@@ -1,12 +1,11 @@
 //! Columns of a batch: how the features of records become arrays.
 
 use crate::bad_samples::SampleError;
-use crate::classes::{Classes, ResolvedClasses, describe};
+use crate::classes::{ResolvedClasses, describe};
 use crate::column_values::Values;
-use crate::config::{ColumnSpec, Layout};
 use crate::error::{Error, Result};
 use crate::features::Features;
-use crate::objects::CLASSES;
+use crate::options::{CLASSES, Classes, Column, Layout};
 use crate::splits::Splits;
 use shardtool_format::example::{BytesList, Example, Feature, Logical};
 use shardtool_format::manifest::DType;
@@ -18,7 +17,7 @@ const MASKED_LABEL: i64 = -100;
 
 /// A column with its type and layout resolved.
 #[derive(Debug, Clone)]
-pub(crate) struct Column {
+pub(crate) struct ResolvedColumn {
     pub(crate) feature: String,
     pub(crate) shape: Shape,
     /// Which class ids it holds; they are mapped from those of each split.
@@ -63,20 +62,23 @@ pub(crate) enum Cell {
     Bytes(Vec<u8>),
 }
 
-impl Column {
-    /// Resolves the columns of a configuration; by default the label, if the splits have one. The splits must agree about the
-    /// type of each, and about the classes if one holds class ids.
-    pub(crate) fn resolve(specs: Option<&[ColumnSpec]>, splits: &Splits, classes: &Classes) -> Result<Vec<Column>> {
+impl ResolvedColumn {
+    /// Returns the column of the label, if the splits have one.
+    ///
+    /// # Errors
+    /// [`Error::Labels`] if the splits do not agree about it.
+    pub(crate) fn labels(splits: &Splits) -> Result<Vec<Column>> {
         let known: Vec<_> = splits.as_slice().iter().map(Features::new).collect();
-        let is_label = |spec: &ColumnSpec| splits.as_slice().iter().any(|split| is_label(split, &spec.feature));
-        let label = match specs {
-            Some(specs) if !specs.iter().any(is_label) => None,
-            _ => common_label(splits, &known)?,
-        };
-        let default = || label.map(|feature| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto });
-        let specs = specs.map_or_else(|| default().into_iter().collect(), <[ColumnSpec]>::to_vec);
-        let mut columns = specs.iter().map(|spec| Column::of(spec, splits, &known)).collect::<Result<Vec<_>>>()?;
-        let of = |column: &Column| match column.cell() {
+        Ok(common_label(splits, &known)?.map(Column::new).into_iter().collect())
+    }
+
+    /// Resolves the columns of a batch. The splits must agree about the type of each, and about the classes if one holds class ids.
+    pub(crate) fn resolve(specs: &[Column], splits: &Splits, classes: &Classes) -> Result<Vec<ResolvedColumn>> {
+        let known: Vec<_> = splits.as_slice().iter().map(Features::new).collect();
+        let label = common_label(splits, &known)?;
+        let mut columns =
+            specs.iter().map(|spec| ResolvedColumn::of(spec, splits, &known)).collect::<Result<Vec<_>>>()?;
+        let of = |column: &ResolvedColumn| match column.cell() {
             Cell::Int64(_) if label == Some(&column.feature) => Some(ClassesOf::Records),
             Cell::Int64(_) if column.feature == CLASSES => Some(ClassesOf::Objects),
             _ => None,
@@ -90,8 +92,8 @@ impl Column {
         Ok(columns)
     }
 
-    fn of(spec: &ColumnSpec, splits: &Splits, known: &[Features]) -> Result<Column> {
-        let ColumnSpec { feature, layout } = spec;
+    fn of(spec: &Column, splits: &Splits, known: &[Features]) -> Result<ResolvedColumn> {
+        let Column { feature, layout } = spec;
         let (dtype, scalar) = common_type(feature, splits, known)?;
         let shape = match (*layout, dtype) {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
@@ -112,7 +114,7 @@ impl Column {
             (Layout::Ragged, DType::Bytes) => return Err(wrong_layout(feature, dtype, "ragged numbers")),
             (Layout::Bytes, _) => return Err(wrong_layout(feature, dtype, "byte strings")),
         };
-        Ok(Column { feature: feature.clone(), shape, class_ids: None })
+        Ok(ResolvedColumn { feature: feature.clone(), shape, class_ids: None })
     }
 
     /// Returns whether it is the label: one integer, masked as loss functions expect.
@@ -246,7 +248,7 @@ impl Column {
         Ok(found)
     }
 
-    /// As [`Column::read_index`], without mapping labels to class ids.
+    /// As [`ResolvedColumn::read_index`], without mapping labels to class ids.
     fn stored_in_index(&self, shard: &Shard, row: u64, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         cell.clear();
         if self.shape != Shape::Bytes && self.width() != Some(1) {
@@ -272,7 +274,7 @@ impl Column {
     }
 
     /// Returns whether the index has the values of all these columns, so that they do not need the record.
-    pub(crate) fn all_in_index(columns: &[Column], shard: &Shard, row: u64) -> bool {
+    pub(crate) fn all_in_index(columns: &[ResolvedColumn], shard: &Shard, row: u64) -> bool {
         columns.iter().all(|column| matches!(column.stored_in_index(shard, row, &mut column.cell()), Ok(true)))
     }
 
@@ -405,10 +407,6 @@ fn keep<T>(values: &mut Vec<T>, kept: &[bool], group: usize) {
         number += 1;
         keeps
     });
-}
-
-fn is_label(split: &Split, feature: &str) -> bool {
-    split.manifest().label.as_deref() == Some(feature)
 }
 
 /// Returns the feature that holds the label in all splits; `None` if none has a label.

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::notices::{Notice, Notices};
+use crate::options::DecodedCache;
 use shardtool_format::checksum::crc32c;
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,46 +13,6 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Decoded images, frames of clips and label maps, kept from one epoch to the next
-/// ([`Images::decoded_cache`](crate::Images::decoded_cache)).
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DecodedCache {
-    /// Pixels of the shorter side: an image whose shorter side is longer is resized to it before it is transformed, cached or
-    /// not, so that pixels do not depend on the cache. Label maps (by nearest neighbour), boxes and points follow it.
-    pub side: u32,
-    /// Bytes of cached images, at most.
-    pub size: u64,
-    /// A folder for a file with the images; `None` keeps them in memory, as part of the budget.
-    pub folder: Option<PathBuf>,
-}
-
-impl DecodedCache {
-    /// Returns a cache in memory.
-    pub fn new(side: u32, size: u64) -> Self {
-        DecodedCache { side, size, folder: None }
-    }
-
-    /// Returns the bytes of memory that the images take.
-    pub(crate) fn memory(&self) -> u64 {
-        if self.folder.is_none() { self.size } else { 0 }
-    }
-
-    /// Returns width and height of an image of this width and height in the cache: torchvision's `Resize(side)`, except that
-    /// smaller images keep their size.
-    pub(crate) fn bounded(&self, (width, height): (u32, u32)) -> (u32, u32) {
-        let scaled = |longer: u32, shorter: u32| {
-            let length = u64::from(self.side) * u64::from(longer) / u64::from(shorter.max(1));
-            u32::try_from(length).unwrap_or(u32::MAX)
-        };
-        match (width.min(height) > self.side, width <= height) {
-            (false, _) => (width, height),
-            (true, true) => (self.side, scaled(height, width)),
-            (true, false) => (scaled(width, height), self.side),
-        }
-    }
-}
 
 /// What a cache of decoded images holds, and how often it was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -137,7 +98,7 @@ impl DecodedImages {
             tempfile::tempfile_in(folder).map_err(|source| Error::DecodedCache { folder: folder.clone(), source })
         };
         Ok(DecodedImages {
-            file: config.folder.as_ref().map(create).transpose()?,
+            file: config.path.as_ref().map(create).transpose()?,
             config: config.clone(),
             entries: Mutex::default(),
             bytes: AtomicU64::new(0),
@@ -205,7 +166,7 @@ impl DecodedImages {
 
     fn fail(&self, error: &std::io::Error) {
         if !self.failed.swap(true, Ordering::Relaxed) {
-            let path = self.config.folder.clone().unwrap_or_default();
+            let path = self.config.path.clone().unwrap_or_default();
             self.notices.add(Notice::DecodedCacheFailed { path, problem: error.to_string() });
         }
     }
@@ -214,21 +175,6 @@ impl DecodedImages {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bounds_the_shorter_side_as_torchvision_does() {
-        let cache = DecodedCache::new(100, 0);
-        for (size, expected) in [
-            ((400, 300), (133, 100)),
-            ((300, 400), (100, 133)),
-            ((100, 900), (100, 900)),
-            ((99, 50), (99, 50)),
-            ((101, 101), (100, 100)),
-            ((u32::MAX, 101), (u32::MAX / 101 * 100 + (u32::MAX % 101) * 100 / 101, 100)),
-        ] {
-            assert_eq!(cache.bounded(size), expected, "{size:?}");
-        }
-    }
 
     #[test]
     fn keeps_images_until_it_is_full() {

@@ -55,7 +55,7 @@ impl Engine {
         alloc: Arc<dyn BatchAlloc>,
     ) -> Result<Arc<Self>> {
         let notices = Arc::new(Notices::default());
-        let cache = config.images().and_then(|images| images.decoded_cache.as_ref());
+        let cache = config.images().and_then(|images| images.pixels.decoded_cache.as_ref());
         let decoded = cache.map(|cache| DecodedImages::new(cache, notices.clone())).transpose()?;
         Ok(Arc::new_cyclic(|engine: &Weak<Engine>| {
             let config = Arc::new(config);

@@ -1,9 +1,10 @@
 //! Errors of a loader.
 
-use crate::arrays::ArrayProblem;
+use crate::array_problem::ArrayProblem;
 use crate::bad_samples::{BadSample, SampleError};
 use crate::budget::{MemoryPlan, Usage};
 use crate::classes::ClassDifference;
+use crate::options::InvalidOptions;
 use crate::units::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +40,9 @@ pub enum Error {
         /// As given.
         ranks: Vec<u32>,
     },
+    /// Options that contradict each other, whatever the dataset.
+    #[error(transparent)]
+    Options(#[from] InvalidOptions),
     /// A number of the configuration that must not be zero.
     #[error("`{option}` is 0: expected at least 1")]
     Zero {
@@ -159,13 +163,13 @@ pub enum Error {
         /// The name of the format ([`shardtool_decode::PixelFormat::name`]).
         format: &'static str,
     },
-    /// A normalisation made for another pixel format than that of the images.
-    #[error("`output` normalises pixels of {output}, but `pixel_format` is {format}: give both the same format")]
-    OutputFormat {
-        /// The name of the format that `output` takes.
-        output: &'static str,
-        /// The name of the format of the images.
-        format: &'static str,
+    /// Another number of buckets has steps.
+    #[error("{shapes} shapes have {steps} lists of steps: give each shape its own")]
+    BucketSteps {
+        /// Shapes of buckets.
+        shapes: usize,
+        /// Lists of steps.
+        steps: usize,
     },
     /// Several views, and an option that follows the geometry of one.
     #[error("`{option}` needs one view of each image, but there are {views}: use a loader without views for it")]

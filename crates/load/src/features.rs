@@ -2,7 +2,7 @@
 
 use crate::bad_samples::SampleError;
 use crate::classes::describe;
-use crate::columns::{Column, wrong_layout};
+use crate::columns::{ResolvedColumn, wrong_layout};
 use crate::error::{Error, Result};
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
@@ -13,7 +13,12 @@ use shardtool_read::{Record, Split};
 
 /// Returns the expected bytes of a row's ragged values and byte strings, and of its record if that is read into memory:
 /// the maximum of a few records.
-pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, stored: &SampledRecords, keeps_records: bool) -> u64 {
+pub(crate) fn expected_bytes(
+    columns: &[ResolvedColumn],
+    splits: &Splits,
+    stored: &SampledRecords,
+    keeps_records: bool,
+) -> u64 {
     let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
     if ragged.is_empty() && !keeps_records {
         return 0;
@@ -41,7 +46,7 @@ pub(crate) fn expected_bytes(columns: &[Column], splits: &Splits, stored: &Sampl
 
 /// Checks that the first record of each split, or the first sampled one in an object store, has the number of values that
 /// each column takes; otherwise every sample would be bad. Checks that no sampled record has more; otherwise many would be.
-pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &SampledRecords) -> Result<()> {
+pub(crate) fn check_counts(columns: &[ResolvedColumn], splits: &Splits, stored: &SampledRecords) -> Result<()> {
     for (number, split) in splits.as_slice().iter().enumerate() {
         if split.is_in_store() {
             let records = stored.of(number).iter().enumerate();
@@ -50,7 +55,7 @@ pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &Sampled
         }
         for id in sampled_ids(split) {
             let place = split.locate(id).and_then(|(shard, row)| Ok((split.shard(shard)?, row)));
-            if place.is_ok_and(|(shard, row)| Column::all_in_index(columns, &shard, row)) {
+            if place.is_ok_and(|(shard, row)| ResolvedColumn::all_in_index(columns, &shard, row)) {
                 continue;
             }
             // A damaged record is reported when it is loaded.
@@ -61,7 +66,7 @@ pub(crate) fn check_counts(columns: &[Column], splits: &Splits, stored: &Sampled
     Ok(())
 }
 
-fn check_record(columns: &[Column], split: &Split, number: usize, record: &Record, first: bool) -> Result<()> {
+fn check_record(columns: &[ResolvedColumn], split: &Split, number: usize, record: &Record, first: bool) -> Result<()> {
     let mut example = None;
     for column in columns {
         if let Err(SampleError::Values { feature, expected, found }) =

@@ -1,53 +1,19 @@
 //! Further images of each record: what each holds, and checks of that against the dataset.
 
 use crate::bad_samples::SampleError;
-use crate::buckets::Views;
 use crate::classes::describe;
-use crate::config::{Images, View};
 use crate::error::{Error, Result};
 use crate::features;
+use crate::groups::Images;
 use crate::image;
+use crate::options::{FurtherImage, FurtherKind, View};
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
+use crate::views::Views;
 use shardtool_decode::{EncodedImage, PixelFormat, StoredSamples};
 use shardtool_read::Record;
 
-/// A further image of each record, of the same size as its image. It goes through the same geometry with the same random numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FurtherImage {
-    /// The feature.
-    pub feature: String,
-    /// What it holds. `None` takes colours, but refuses grey of 16 bits and images with a palette, which often hold values, if a step
-    /// would mix their pixels or bits would be lost.
-    pub kind: Option<FurtherKind>,
-    /// The format of its rows, if it holds values: that of the first record. Set when the configuration is resolved.
-    pub(crate) values: Option<PixelFormat>,
-}
-
-/// What a further image holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FurtherKind {
-    /// Colours: every step applies, and the batch has them as it has the image.
-    Color,
-    /// Values that must not be mixed, such as depths or ids coded as RGB: only the geometry applies, by nearest neighbour, with 0
-    /// outside the image. The batch has them as they are stored, without normalisation: `[N, H, W, C]` u8, or u16 if they have 16
-    /// bits. PNG and TIFF only, all of the same channels and bits.
-    Values,
-}
-
 impl FurtherImage {
-    /// Returns a further image of unstated kind.
-    pub fn new(feature: impl Into<String>) -> Self {
-        FurtherImage { feature: feature.into(), kind: None, values: None }
-    }
-
-    /// Returns a further image of this kind.
-    pub fn of_kind(feature: impl Into<String>, kind: FurtherKind) -> Self {
-        FurtherImage { kind: Some(kind), ..Self::new(feature) }
-    }
-
     /// Checks that a stored image is of the kind, and that values have the format of the first record's.
     ///
     /// # Errors
@@ -82,8 +48,8 @@ impl FurtherImage {
 /// Returns what an image of unstated kind is called if it may hold values, and if they would not arrive as they are.
 fn mixed(samples: StoredSamples, images: &Images, views: &[View]) -> Option<&'static str> {
     let found = samples.may_be_values()?;
-    let computed = images.decoded_cache.is_some() || views.iter().any(|view| view.pipeline.computes_values());
-    let shortened = samples.format.depth.bytes() > images.pixel_format.depth.bytes();
+    let computed = images.pixels.decoded_cache.is_some() || views.iter().any(|view| view.pipeline.computes_values());
+    let shortened = samples.format.depth.bytes() > images.pixel_format().depth.bytes();
     (computed || shortened).then_some(found)
 }
 

@@ -12,20 +12,22 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `config`, `resolved_config` | options of a loader; options validated against the dataset |
+//! | `options` | what a user says of a loader |
+//! | `groups`, `resolved_config` | its fields in groups; options validated against the dataset |
 //! | `splits` | several splits as one sequence of ids |
 //! | `classes` | classes of several splits, compared by name |
 //! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
 //! | `arrays` | crops of volumes and other arrays |
+//! | `views` | what is made of each image, by bucket |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `further_images` | what the further images of each record hold |
 //! | `decoded_cache` | decoded images, kept from one epoch to the next |
 //! | `mixing`, `mosaic`, `objects` | MixUp, CutMix and mosaics of a complete batch; boxes and points of objects |
 //! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
-//! | `plan`, `packing`, `buckets` | which samples are in which row; several samples in a row; batches of one shape |
+//! | `plan`, `packing`, `buckets`, `lengths` | which samples are in which row; several samples in a row; batches of one shape; the columns that decide it |
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
 //! | `batch_supply` | when a batch may begin, and with which memory |
@@ -35,13 +37,14 @@
 //! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
 //! | `fetch` | records in object stores, requested ahead of the workers; what that costs in an epoch |
 //! | `bad_samples` | which errors make a sample bad, and the list of bad samples |
-//! | `error`, `units` | errors of a loader; numbers of bytes in them |
+//! | `error`, `array_problem`, `units` | errors of a loader; numbers of bytes in them |
 //! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
 //! | `replica_share` | what each replica will read, computed from the manifest |
 //! | `loader` | the loader itself |
 #![deny(unsafe_code)]
 
+mod array_problem;
 mod arrays;
 mod autotune;
 mod bad_samples;
@@ -56,7 +59,6 @@ mod classes;
 mod clip;
 mod column_values;
 mod columns;
-mod config;
 mod decoded_cache;
 mod engine;
 mod error;
@@ -64,8 +66,10 @@ mod export;
 mod features;
 mod fetch;
 mod further_images;
+mod groups;
 mod handover;
 mod image;
+mod lengths;
 mod loader;
 mod memory_pressure;
 mod meters;
@@ -73,6 +77,7 @@ mod mixing;
 mod mosaic;
 mod notices;
 mod objects;
+mod options;
 mod packing;
 mod plan;
 mod read_ahead;
@@ -83,30 +88,33 @@ mod splits;
 mod stats;
 mod typical_scratch;
 mod units;
+mod views;
 mod worker;
 
-pub use arrays::{ArrayCrop, ArrayGroup, ArrayProblem};
+pub use array_problem::ArrayProblem;
 pub use autotune::TuningReason;
-pub use bad_samples::{BadSample, OnBad, SampleError};
-pub use batch::{Array, Batch, Pictures};
-pub use buckets::{BucketBy, Bucketing, ImageBucket};
+pub use bad_samples::{BadSample, SampleError};
+pub use batch::{Array, Batch, Masks, Pictures};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
-pub use classes::{ClassDifference, Classes, class_names, labels};
-pub use clip::{Clip, ClipSampling};
+pub use classes::{ClassDifference, class_names, labels};
 pub use column_values::Values;
-pub use config::{ColumnSpec, Config, Content, Images, Layout, PageCache, SCALED_DECODE_GAP, View};
-pub use decoded_cache::{DecodedCache, DecodedCacheStats};
+pub use decoded_cache::DecodedCacheStats;
 pub use error::{Error, Result};
 pub use fetch::EpochRequests;
-pub use further_images::{FurtherImage, FurtherKind};
 pub use image::{SampleDraws, StepDraws};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
 pub use meters::Stage;
-pub use mixing::{BatchMix, BatchTransform, Mixing, RowMix};
+pub use mixing::{BatchMix, Mixing, RowMix};
 pub use notices::Notice;
-pub use objects::{BOXES, BoxFormat, BoxUnit, CLASSES, ObjectRole, Objects};
-pub use packing::{PackedSamples, SequencePacking};
+pub use objects::ObjectRole;
+pub use options::{
+    Arrays, AspectRatioBuckets, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets, CLASSES, Classes, Clip,
+    ClipSampling, Column, Config, Custom, DecodedCache, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image,
+    InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part,
+    PixelDtype, Pixels, Prefetch, Replicas, Tokens, View, parse_size,
+};
+pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};
 pub use stats::{StageName, Stats};
 pub use units::Bytes;

@@ -3,13 +3,12 @@
 use crate::autotune::{Autotune, Fixed};
 use crate::bad_samples::BadSample;
 use crate::batch::Batch;
-use crate::budget::{DEFAULT_PREFETCH, Demand, MemoryPlan, SystemLimits};
-use crate::config::Config;
-use crate::decoded_cache::DecodedCache;
+use crate::budget::{Demand, MemoryPlan, SystemLimits};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fetch::{self, EpochRequests};
 use crate::notices::Notice;
+use crate::options::{Config, DEFAULT_BATCHES, DecodedCache};
 use crate::replica_share::{self, ReplicaShare};
 use crate::resolved_config::ResolvedConfig;
 use crate::stats::Stats;
@@ -27,12 +26,12 @@ use std::time::Instant;
 ///
 /// ```no_run
 /// use shardtool_decode::Pipeline;
-/// use shardtool_load::{Config, Content, Images, Loader};
+/// use shardtool_load::{Config, Image, Loader};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let dataset = shardtool_read::Dataset::open("dataset")?;
-/// let content = Content::Images(Images::new(Pipeline::train(224)?));
-/// let mut loader = Loader::new(&Config::new(dataset.split("train")?.clone(), content, 256))?;
+/// let image = Image::new(Pipeline::train(224)?);
+/// let mut loader = Loader::new(&Config::new(dataset.split("train")?.clone(), [image], 256))?;
 /// for epoch in 0..90 {
 ///     while let Some(batch) = loader.next_batch()? {
 ///         let (pixels, shape) = (batch.images(), batch.image_shape()); // u8, [N, H, W, 3]
@@ -111,7 +110,7 @@ impl Loader {
         let (resolved, memory) = plan(config, ranks, &limits)?;
         resolved.splits.as_slice().iter().try_for_each(Split::check_counts)?;
         let count = memory.workers as usize;
-        let fixed = Fixed { workers: config.workers.is_some(), prefetch: config.prefetch.is_some() };
+        let fixed = Fixed { workers: config.workers.is_some(), prefetch: config.prefetch.batches.is_some() };
         let autotune = Autotune::new(count, memory.prefetch as usize, fixed);
         let engine = Engine::new(resolved, memory, limits, autotune, config.alloc.clone())?;
         let workers = Arc::new(WorkerPool::start(&engine, count)?);
@@ -320,7 +319,7 @@ pub struct LoadPlan {
 fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(ResolvedConfig, MemoryPlan)> {
     let mut resolved = ResolvedConfig::new(config, ranks)?;
     let demand = demand(config, &resolved);
-    let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, limits).map_err(Error::Budget)?;
+    let memory = MemoryPlan::new(demand, config.memory, config.local_world, limits).map_err(Error::Budget)?;
     // Pages read ahead must still be in the page cache when the workers read them.
     resolved.limit_read_ahead(memory.unreserved() / 4);
     resolved.limit_claims(memory.workers as usize);
@@ -335,12 +334,15 @@ fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
         batch: resolved.batch_bytes(),
         replicas: resolved.ranks.len() as u64,
         workers: workers as u64,
-        prefetch: config.prefetch.unwrap_or(DEFAULT_PREFETCH) as u64,
+        prefetch: config.prefetch.batches.unwrap_or(DEFAULT_BATCHES) as u64,
         // Each worker has a place in the epoch; so have each replica and, with read-ahead, each worker again.
         source: resolved.plan.bytes(2 * workers as u64 + resolved.ranks.len() as u64),
         scratch: resolved.scratch,
         tables: if resolved.images().is_some() { (workers * Decoder::TABLE_BYTES) as u64 } else { 0 },
-        decoded: resolved.images().and_then(|images| images.decoded_cache.as_ref()).map_or(0, DecodedCache::memory),
+        decoded: resolved
+            .images()
+            .and_then(|images| images.pixels.decoded_cache.as_ref())
+            .map_or(0, DecodedCache::memory),
         fetch: resolved.fetch,
         indexes: resolved.splits.index_bytes(),
     }
@@ -349,10 +351,10 @@ fn demand(config: &Config, resolved: &ResolvedConfig) -> Demand {
 /// Returns the bytes that a loader would request ahead if its datasets were in an object store.
 fn requested_ahead(config: &Config) -> Result<u64> {
     let resolved = ResolvedConfig::new(config, &[config.replica.rank()])?;
-    let (fetch, indexes) = (config.read_ahead, resolved.splits.index_bytes_in_store());
+    let (fetch, indexes) = (config.prefetch.read_ahead, resolved.splits.index_bytes_in_store());
     let demand = Demand { fetch, indexes, ..demand(config, &resolved) };
     let limits = SystemLimits::find(&config.system_root);
-    let memory = MemoryPlan::new(demand, config.memory_budget, config.local_world, &limits);
+    let memory = MemoryPlan::new(demand, config.memory, config.local_world, &limits);
     Ok(memory.unwrap_or_else(|too_large| *too_large).fetch)
 }
 

@@ -1,16 +1,10 @@
 //! Boxes and points in an image, which get the geometry of its pixels.
 
 use crate::bad_samples::SampleError;
-use crate::columns::{Cell, Column, Shape, wrong_layout};
-use crate::config::{ColumnSpec, Layout, View};
+use crate::columns::{Cell, ResolvedColumn, Shape, wrong_layout};
 use crate::error::Error;
+use crate::options::{BoxFormat, BoxUnit, CLASSES, Column, Layout, Objects, View};
 use shardtool_decode::Plan;
-
-/// Feature with the boxes of a record, as `pack` and the writers store them.
-pub const BOXES: &str = "image/object/bbox";
-
-/// Feature with the class of each object, as `pack` and the writers store it.
-pub const CLASSES: &str = "image/object/class/label";
 
 /// What a column of a batch holds of the objects in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,67 +37,6 @@ impl ObjectRole {
     }
 }
 
-/// The boxes of a record's image, other values of the same objects, and points.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Objects {
-    /// Feature with four numbers for each object. Default: [`BOXES`].
-    pub boxes: String,
-    /// What the four numbers are. Default: left, top, right, bottom.
-    pub format: BoxFormat,
-    /// The unit of boxes and keypoints. Default: fractions of the width and height of the stored image.
-    pub unit: BoxUnit,
-    /// Features with one number for each object, such as its class: a dropped object loses them as well.
-    pub properties: Vec<String>,
-    /// Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility
-    /// 0.
-    pub keypoints: Option<String>,
-    /// The order of an object's points in a mirrored image: point i is point `flip_index[i]` of the image that was not mirrored,
-    /// so that the left eye remains the first. Needed if steps flip; `0, 1, 2 …` for points without sides.
-    pub flip_index: Option<Vec<usize>>,
-    /// Objects whose box becomes narrower or lower than this, in pixels of the result, are dropped. Default: 1.
-    pub min_size: f64,
-    /// Objects whose box becomes smaller than this, in square pixels of the result, are dropped. Default: 1.
-    pub min_area: f64,
-}
-
-/// What the four numbers of a box are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BoxFormat {
-    /// Left, top, right, bottom.
-    #[default]
-    Xyxy,
-    /// Left, top, width, height.
-    Xywh,
-    /// Centre, width, height.
-    Cxcywh,
-}
-
-/// The unit of coordinates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BoxUnit {
-    /// Fractions of the width and height of the stored image.
-    #[default]
-    Fraction,
-    /// Pixels of the stored image.
-    Pixel,
-}
-
-impl Default for Objects {
-    fn default() -> Self {
-        Objects {
-            boxes: BOXES.to_owned(),
-            format: BoxFormat::default(),
-            unit: BoxUnit::default(),
-            properties: vec![],
-            keypoints: None,
-            flip_index: None,
-            min_size: 1.0,
-            min_area: 1.0,
-        }
-    }
-}
-
 /// Which columns of a batch belong to its objects.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectColumns {
@@ -119,10 +52,10 @@ pub(crate) const POINT: usize = 3;
 
 impl ObjectColumns {
     /// Adds the columns of `objects` to `columns`, unless they are there.
-    pub(crate) fn add(objects: &Objects, columns: &mut Vec<ColumnSpec>) -> Self {
+    pub(crate) fn add(objects: &Objects, columns: &mut Vec<Column>) -> Self {
         for feature in [&objects.boxes].into_iter().chain(&objects.properties).chain(&objects.keypoints) {
             columns.retain(|column| column.feature != *feature);
-            columns.push(ColumnSpec { feature: feature.clone(), layout: Layout::Ragged });
+            columns.push(Column::with_layout(feature, Layout::Ragged));
         }
         let at = |feature: &String| columns.iter().position(|c| c.feature == *feature).unwrap_or_default();
         ObjectColumns {
@@ -159,7 +92,7 @@ impl ObjectColumns {
     ///
     /// # Errors
     /// [`Error::Layout`] if they are not.
-    pub(crate) fn check_types(&self, columns: &[Column]) -> Result<(), Error> {
+    pub(crate) fn check_types(&self, columns: &[ResolvedColumn]) -> Result<(), Error> {
         let wrong = |column: usize, allowed: &[Shape], layout| match columns.get(column) {
             Some(column) if !allowed.contains(&column.shape) => {
                 Err(wrong_layout(&column.feature, column.dtype(), layout))
@@ -220,7 +153,7 @@ impl ObjectColumns {
     /// given.
     pub(crate) fn boxes(&self, cells: &[Cell], stored: (u32, u32)) -> Vec<[f64; 4]> {
         let [width, height] = self.scale(stored);
-        let corners = |[a, b, c, d]: [f64; 4]| match self.objects.format {
+        let corners = |[a, b, c, d]: [f64; 4]| match self.objects.box_format {
             BoxFormat::Xyxy => [a, b, c, d],
             BoxFormat::Xywh => [a, b, a + c, b + d],
             BoxFormat::Cxcywh => [a - c / 2.0, b - d / 2.0, a + c / 2.0, b + d / 2.0],

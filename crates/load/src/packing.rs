@@ -1,66 +1,34 @@
 //! Rows of several samples of tokens.
 
 use crate::bad_samples::SampleError;
-use crate::buckets::{lengths, of_source};
-use crate::columns::{Cell, Column};
-use crate::config::{Config, Content};
+use crate::columns::{Cell, ResolvedColumn};
 use crate::error::{Error, Result};
+use crate::lengths::{lengths, of_source};
+use crate::options::{Config, Longer, Tokens};
 use crate::splits::Splits;
 use shardtool_order::{PackedPlan, Packing, Replicas, Source, Truncation};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// How the tokens of several samples fill a row. Every column of numbers with any number of values per record is packed, and
-/// all of these have one value for each token.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SequencePacking {
-    /// An integer feature of the index with the number of tokens of each sample.
-    pub feature: String,
-    /// Tokens of a row.
-    pub capacity: NonZeroU32,
-    /// Samples that are packed together, 1 to 65,536: see [`Packing::new`].
-    pub window: NonZeroU32,
-    /// What happens to samples that are longer than a row.
-    pub truncation: Truncation,
-}
-
-impl SequencePacking {
-    /// Returns packing in windows of 4096 samples, which truncates longer samples.
-    pub fn new(feature: impl Into<String>, capacity: NonZeroU32) -> Self {
-        let window = const { NonZeroU32::new(4096).expect("not 0") };
-        SequencePacking { feature: feature.into(), capacity, window, truncation: Truncation::default() }
-    }
-
-    /// Creates the plan of a loader that packs.
-    pub(crate) fn plan(
-        &self,
-        config: &Config,
-        source: Source,
-        splits: &Splits,
-        replicas: Replicas,
-    ) -> Result<PackedPlan> {
-        let reason = match () {
-            () if config.buckets.is_some() => {
-                Some("`buckets` divide samples by their lengths instead: leave one of them out")
-            }
-            () if !matches!(config.content, Content::Columns) || !config.arrays.is_empty() => {
-                Some("only columns are packed: leave out images, records and arrays")
-            }
-            () => None,
-        };
-        if let Some(reason) = reason {
-            return Err(Error::Packing { reason });
-        }
-        let lengths = of_source(&source, lengths(&self.feature, splits)?);
-        let packing = Packing::new(lengths, self.capacity, self.window, self.truncation)?;
-        Ok(PackedPlan::new(source, config.order, config.seed, replicas, Arc::new(packing))?)
-    }
+/// Creates the plan of a loader that packs.
+pub(crate) fn plan(
+    tokens: &Tokens,
+    config: &Config,
+    source: Source,
+    splits: &Splits,
+    replicas: Replicas,
+) -> Result<PackedPlan> {
+    let lengths = of_source(&source, lengths(&tokens.feature, splits)?);
+    let truncation = match tokens.longer {
+        Longer::Error => Truncation::Refuse,
+        Longer::Cut => Truncation::Truncate,
+    };
+    let packing = Packing::new(lengths, tokens.capacity, tokens.window, truncation)?;
+    Ok(PackedPlan::new(source, config.order, config.seed, replicas, Arc::new(packing))?)
 }
 
 /// Checks that there are tokens, and that every other column has numbers.
-pub(crate) fn check_columns(columns: &[Column]) -> Result<()> {
-    let reason = if !columns.iter().any(Column::is_ragged) {
+pub(crate) fn check_columns(columns: &[ResolvedColumn]) -> Result<()> {
+    let reason = if !columns.iter().any(ResolvedColumn::is_ragged) {
         "no column has tokens: expected one of numbers, any number of them per record (`Layout::Ragged`)"
     } else if columns.iter().any(|column| matches!(column.cell(), Cell::Bytes(_))) {
         "a column has byte strings: leave it out"
@@ -73,7 +41,7 @@ pub(crate) fn check_columns(columns: &[Column]) -> Result<()> {
 /// Checks that each packed column of a sample has a value for each of its tokens, which are `expected`, or more if that is
 /// `capacity`.
 pub(crate) fn check_lengths(
-    columns: &[Column],
+    columns: &[ResolvedColumn],
     cells: &[Cell],
     expected: usize,
     capacity: usize,
@@ -86,8 +54,8 @@ pub(crate) fn check_lengths(
     }
 }
 
-/// Bytes of a packed row, in its cells and in the batch's arrays, without those of [`Column::row_bytes`].
-pub(crate) fn row_bytes(columns: &[Column], packing: &Packing) -> u64 {
+/// Bytes of a packed row, in its cells and in the batch's arrays, without those of [`ResolvedColumn::row_bytes`].
+pub(crate) fn row_bytes(columns: &[ResolvedColumn], packing: &Packing) -> u64 {
     let samples = samples_per_row(packing);
     let values = columns.iter().map(|column| match (column.is_ragged(), column.cell()) {
         (true, Cell::Float(_)) => 4 * u64::from(packing.capacity()),

@@ -1,7 +1,7 @@
 //! Computes what each replica reads in an epoch, from the manifest alone: counted, or in a large epoch estimated.
 
-use crate::config::Config;
 use crate::error::Result;
+use crate::options::Config;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_order::{Counts, Policy, Remainder, Row, Source, pack_permutation};
 use std::collections::HashMap;

@@ -1,22 +1,22 @@
 //! A configuration, validated and with every default resolved, as the workers use it. Does not change after creation.
 
 use crate::arrays::ResolvedArrays;
-use crate::bad_samples::OnBad;
-use crate::buckets::{self, Views};
-use crate::clip::Clip;
-use crate::columns::Column;
-use crate::config::{ColumnSpec, Config, Content, Images, Layout, PageCache, View};
+use crate::buckets;
+use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result};
 use crate::features;
 use crate::further_images;
+use crate::groups::{Content, Groups, Images};
 use crate::mixing::{BatchMix, Mixing};
 use crate::objects::ObjectColumns;
+use crate::options::{Buckets, Clip, Column, Config, Layout, Mask, OnBad, PageCache, View};
 use crate::packing;
 use crate::plan::{PackedRows, Plan};
 use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
 use crate::typical_scratch::typical_scratch;
-use shardtool_decode::{LabelDtype, Normalizer, PixelFormat};
+use crate::views::Views;
+use shardtool_decode::{Normalizer, PixelFormat};
 use shardtool_order::{BucketReplicas, Order, Replicas, ResumeState, Source};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) content: Content,
     /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
     pub(crate) normalizer: Option<Normalizer>,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<ResolvedColumn>,
     /// Which of the columns belong to objects in the image.
     pub(crate) objects: Option<ObjectColumns>,
     pub(crate) arrays: ResolvedArrays,
@@ -87,119 +87,56 @@ const CLAIMS: usize = 4;
 impl ResolvedConfig {
     /// Validates a configuration for the given ranks against its dataset.
     pub(crate) fn new(config: &Config, ranks: &[u32]) -> Result<Self> {
-        let batch = NonZeroU32::new(config.batch).ok_or(Error::Zero { option: "batch" })?;
-        let world = NonZeroU32::new(config.replica.world()).ok_or(Error::Zero { option: "world" })?;
-        for (option, value) in [("workers", config.workers), ("prefetch", config.prefetch)] {
-            if value == Some(0) {
-                return Err(Error::Zero { option });
-            }
-        }
-        if config.local_world == 0 {
-            return Err(Error::Zero { option: "local_world" });
-        }
-        let mut sorted = ranks.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
-        if sorted.len() != ranks.len() || ranks.is_empty() {
-            return Err(Error::Ranks { ranks: ranks.to_vec() });
-        }
-        if let Some(&rank) = ranks.iter().find(|r| **r >= world.get()) {
-            return Err(shardtool_order::Error::Rank { rank, world: world.get() }.into());
-        }
+        check_numbers(config)?;
+        check_ranks(ranks, config.replica.world())?;
+        let mut groups = Groups::new(config)?;
         let splits = Splits::new(config.splits.clone())?;
-        let source = config.source.clone().unwrap_or(Source::All(splits.len()));
-        if let Source::All(source_len) = source
-            && source_len != splits.len()
-        {
-            return Err(Error::SourceLength { source_len, records: splits.len() });
-        }
-        let (policy, remainder) = (config.policy, Some(config.remainder()));
-        let replicas = Replicas { world, batch, policy, remainder };
-        let plan = match (&config.packing, &config.buckets) {
-            (Some(packing), _) => Plan::Packed(PackedRows::new(packing.plan(config, source, &splits, replicas)?)),
-            (None, Some(bucketing)) => {
-                let replicas = BucketReplicas { world, policy, remainder };
-                Plan::Samples(Arc::new(buckets::plan(config, bucketing, source, &splits, replicas)?))
-            }
-            (None, None) => {
-                let records = splits.shard_records();
-                let plan = shardtool_order::Plan::new(source, config.order, config.seed, replicas, &records)?;
-                Plan::Samples(Arc::new(plan))
-            }
-        };
-        let plan = Arc::new(plan);
-        let views = Views::new(config)?;
-        let (columns, objects) = resolve_columns(config, &splits)?;
+        let plan = Arc::new(plan(config, &groups, &splits)?);
+        let views = Views::new(&groups, config.buckets.as_ref())?;
+        let (columns, objects) = resolve_columns(config, &groups, &splits)?;
         plan.packing().map_or(Ok(()), |_| packing::check_columns(&columns))?;
-        if let Content::Images(images) = &config.content {
-            match &images.clip {
-                Some(clip) => clip.check(config, images)?,
-                None => features::check_images(&splits)?,
-            }
-            views.lists().try_for_each(|views| check_views(images, views))?;
+        let sampled = SampledRecords::new(&splits, &groups.content);
+        if let Content::Images(images) = &mut groups.content {
+            resolve_images(images, config, &views, &columns, &splits)?;
             objects.iter().try_for_each(|objects| views.lists().try_for_each(|views| objects.check_flips(views)))?;
-            check_mixing(images, &columns)?;
-        }
-        let sampled = SampledRecords::new(&splits, &config.content);
-        features::check_counts(&columns, &splits, &sampled)?;
-        let mut content = config.content.clone();
-        if let Content::Images(images) = &mut content {
             further_images::resolve(images, &views, &splits, &sampled)?;
-            let Images { clip, masks, .. } = images;
-            clip.iter().try_for_each(|clip| features::check_bytes(&clip.feature, "frames", &splits))?;
-            masks.iter().try_for_each(|feature| features::check_bytes(feature, "label maps", &splits))?;
         }
-        let arrays = ResolvedArrays::new(config, &splits, &sampled)?;
-        let read_ahead = match splits.mean_record() {
-            // The records of stores are requested, see `fetch`.
-            _ if splits.in_store() => 0,
-            // Workers request the chunks that they need.
-            _ if arrays.partial => 0,
-            // Of a clip only some frames are read, each requested before the first of them.
-            _ if matches!(&config.content, Content::Images(Images { clip: Some(_), .. })) => 0,
-            0..MIN_READ_AHEAD_RECORD => 0,
-            mean => (config.read_ahead / (mean * plan.packing().map_or(1, packing::samples_per_row))) as usize,
-        };
-        let rows_per_claim = match config.content {
-            _ if !arrays.is_empty() || plan.packing().is_some() => 1,
-            // Each may wait for its request.
-            Content::Images(_) if splits.in_store() => 1,
-            Content::Images(_) => ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, CLAIMED_ROWS),
-            Content::Records | Content::Columns => CLAIMED_ROWS,
-        };
-        let release = config.page_cache == PageCache::Release;
+        features::check_counts(&columns, &splits, &sampled)?;
+        let arrays = ResolvedArrays::new(&groups, config.batch_size, &splits, &sampled)?;
+        let content = groups.content;
+        let in_store = splits.in_store();
         Ok(ResolvedConfig {
             fingerprint: fingerprint(&splits, &columns),
             ranks: ranks.to_vec(),
             batch: largest_batch(&plan, config),
-            normalizer: match &config.content {
+            normalizer: match &content {
                 Content::Images(images) => images.output.map(Normalizer::new),
                 Content::Records | Content::Columns => None,
             },
             expected: match plan.packing() {
                 Some(packing) => packing::row_bytes(&columns, packing),
                 None => {
-                    let keeps_records = matches!(config.content, Content::Records);
+                    let keeps_records = matches!(content, Content::Records);
                     features::expected_bytes(&columns, &splits, &sampled, keeps_records)
                 }
             },
             scratch: typical_scratch(&splits, &content, &views, &columns, &sampled) + arrays.scratch,
-            content,
             views,
             columns,
             objects,
             on_bad: config.on_bad(),
-            max_bad: config.max_bad.unwrap_or((splits.len() / 100).max(16)),
+            max_bad: config.bad_samples.most(splits.len()),
             epochs: config.epochs,
-            starve_after: config.starve_after,
-            release,
-            arrays,
-            read_ahead,
+            starve_after: config.prefetch.starve_after,
+            release: config.prefetch.page_cache == PageCache::Release,
+            read_ahead: read_ahead(config.prefetch.read_ahead, &content, &arrays, &plan, &splits),
             order: config.order,
-            rows_per_claim,
-            fetch: if splits.in_store() && plan.packing().is_none() { config.read_ahead } else { 0 },
-            fetch_gap: config.fetch_gap,
-            fetch_size: config.fetch_size,
+            rows_per_claim: rows_per_claim(&content, &arrays, &plan, &splits),
+            fetch: if in_store && plan.packing().is_none() { config.prefetch.read_ahead } else { 0 },
+            fetch_gap: config.prefetch.fetch_gap,
+            fetch_size: config.prefetch.fetch_size,
+            content,
+            arrays,
             plan,
             splits,
         })
@@ -215,7 +152,7 @@ impl ResolvedConfig {
 
     /// Returns the names of the classes that batches deliver; empty if they have numbers only, or if no column holds class ids.
     pub(crate) fn class_names(&self) -> &[String] {
-        self.columns.iter().find_map(Column::classes).map_or(&[], |classes| classes.names())
+        self.columns.iter().find_map(ResolvedColumn::classes).map_or(&[], |classes| classes.names())
     }
 
     /// Returns how rows are mixed; `None` if they are not.
@@ -231,7 +168,7 @@ impl ResolvedConfig {
     /// Returns the column whose labels become soft; `None` if none does.
     pub(crate) fn soft_label(&self) -> Option<usize> {
         self.mixing().filter(|mixing| mixing.classes > 0)?;
-        self.columns.iter().position(Column::is_label)
+        self.columns.iter().position(ResolvedColumn::is_label)
     }
 
     /// Returns the numbers of the buckets; 0 alone without buckets.
@@ -251,7 +188,7 @@ impl ResolvedConfig {
             let more = images.more.iter().map(|further| (Some(further.feature.as_str()), further.values));
             std::iter::once((first, None)).chain(more).flat_map(move |(feature, values)| {
                 let normalizer = self.normalizer.as_ref().filter(|_| values.is_none());
-                let format = values.unwrap_or(images.pixel_format);
+                let format = values.unwrap_or(images.pixel_format());
                 self.views.of(bucket).iter().map(move |view| Picture { feature, view, format, normalizer })
             })
         })
@@ -267,7 +204,7 @@ impl ResolvedConfig {
 
     /// Returns the channels of the images, and the bits of their samples.
     pub(crate) fn pixel_format(&self) -> PixelFormat {
-        self.images().map_or(PixelFormat::RGB8, |images| images.pixel_format)
+        self.images().map_or(PixelFormat::RGB8, Images::pixel_format)
     }
 
     /// Returns how clips are taken; `None` without clips.
@@ -280,22 +217,16 @@ impl ResolvedConfig {
         self.clip().map_or(1, Clip::row_frames)
     }
 
-    /// Number of label maps of a row.
-    pub(crate) fn mask_count(&self) -> usize {
-        self.images().map_or(0, |images| images.masks.len())
+    /// Returns the label maps of a row.
+    pub(crate) fn masks(&self) -> &[Mask] {
+        self.images().map_or(&[], |images| &images.masks)
     }
 
-    /// Type of the labels; `None` without label maps.
-    pub(crate) fn mask_dtype(&self) -> Option<LabelDtype> {
-        self.images().filter(|images| !images.masks.is_empty()).map(|images| images.mask_dtype)
-    }
-
-    /// Bytes of one label map of a bucket.
-    pub(crate) fn mask_bytes(&self, bucket: usize) -> usize {
-        let label = self.mask_dtype().map_or(0, LabelDtype::bytes);
+    /// Bytes of a label map of a bucket.
+    pub(crate) fn mask_bytes(&self, mask: &Mask, bucket: usize) -> usize {
         self.pictures(bucket).next().map_or(0, |picture| {
             let (width, height) = picture.view.pipeline.output_size();
-            height as usize * width as usize * label
+            height as usize * width as usize * mask.dtype.bytes()
         })
     }
 
@@ -307,12 +238,13 @@ impl ResolvedConfig {
     fn bucket_bytes(&self, bucket: usize) -> u64 {
         // Plan, id, flag and lock of a row take less than 200 bytes.
         let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
-        let pixels = (images + self.mask_count() * self.mask_bytes(bucket)) as u64;
+        let masks: usize = self.masks().iter().map(|mask| self.mask_bytes(mask, bucket)).sum();
+        let pixels = (images + masks) as u64;
         let soft = self.mixing().map_or(0, |mixing| 4 * u64::from(mixing.classes) + BatchMix::ROW_BYTES);
         let row = pixels
             + self.arrays.row_bytes()
             + soft
-            + self.columns.iter().map(Column::row_bytes).sum::<u64>()
+            + self.columns.iter().map(ResolvedColumn::row_bytes).sum::<u64>()
             + self.expected
             + 200;
         let on_host = self.mixing().filter(|_| !self.defers_mixing());
@@ -354,36 +286,150 @@ impl ResolvedConfig {
     }
 }
 
-/// Resolves the columns of a batch, with those of objects.
-fn resolve_columns(config: &Config, splits: &Splits) -> Result<(Vec<Column>, Option<ObjectColumns>)> {
-    let objects = match &config.content {
-        Content::Images(Images { objects: Some(objects), .. }) => objects,
-        _ => return Ok((Column::resolve(config.columns.as_deref(), splits, &config.classes)?, None)),
-    };
-    let label = || {
-        let label = Column::resolve(None, splits, &config.classes)?.into_iter();
-        Ok::<_, Error>(label.map(|c| ColumnSpec { feature: c.feature, layout: Layout::Auto }).collect())
-    };
-    let mut specs = config.columns.clone().map_or_else(label, Ok)?;
-    let objects = ObjectColumns::add(objects, &mut specs);
-    let columns = Column::resolve(Some(&specs), splits, &config.classes)?;
-    objects.check_types(&columns)?;
-    Ok((columns, Some(objects)))
+/// Checks numbers that must not be 0.
+fn check_numbers(config: &Config) -> Result<()> {
+    let numbers = [
+        ("batch_size", Some(config.batch_size as usize)),
+        ("world_size", Some(config.replica.world() as usize)),
+        ("workers", config.workers),
+        ("prefetch", config.prefetch.batches),
+        ("local_world", Some(config.local_world as usize)),
+    ];
+    match numbers.into_iter().find(|(_, value)| *value == Some(0)) {
+        Some((option, _)) => Err(Error::Zero { option }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the ranks are different ones of the world.
+fn check_ranks(ranks: &[u32], world: u32) -> Result<()> {
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() != ranks.len() || ranks.is_empty() {
+        return Err(Error::Ranks { ranks: ranks.to_vec() });
+    }
+    match ranks.iter().find(|rank| **rank >= world) {
+        Some(&rank) => Err(shardtool_order::Error::Rank { rank, world }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Returns which samples are in which row.
+fn plan(config: &Config, groups: &Groups, splits: &Splits) -> Result<Plan> {
+    let number = |number, option| NonZeroU32::new(number).ok_or(Error::Zero { option });
+    let (batch, world) = (number(config.batch_size, "batch_size")?, number(config.replica.world(), "world_size")?);
+    let source = config.source.clone().unwrap_or(Source::All(splits.len()));
+    if let Source::All(source_len) = source
+        && source_len != splits.len()
+    {
+        return Err(Error::SourceLength { source_len, records: splits.len() });
+    }
+    let (policy, remainder) = (config.policy, Some(config.remainder()));
+    let replicas = Replicas { world, batch, policy, remainder };
+    Ok(match (&groups.tokens, &config.buckets) {
+        (Some(tokens), _) => Plan::Packed(PackedRows::new(packing::plan(tokens, config, source, splits, replicas)?)),
+        (None, Some(given)) => {
+            let replicas = BucketReplicas { world, policy, remainder };
+            Plan::Samples(Arc::new(buckets::plan(config, given, source, splits, replicas)?))
+        }
+        (None, None) => {
+            let records = splits.shard_records();
+            let plan = shardtool_order::Plan::new(source, config.order, config.seed, replicas, &records)?;
+            Plan::Samples(Arc::new(plan))
+        }
+    })
+}
+
+/// Checks images against the dataset, and resolves how they are mixed.
+fn resolve_images(
+    images: &mut Images,
+    config: &Config,
+    views: &Views,
+    columns: &[ResolvedColumn],
+    splits: &Splits,
+) -> Result<()> {
+    match &images.clip {
+        Some(clip) => clip.check()?,
+        None => features::check_images(splits)?,
+    }
+    views.lists().try_for_each(|views| check_views(images, views))?;
+    let classes = columns.iter().find_map(ResolvedColumn::classes).map_or(0, |classes| classes.names().len());
+    images.mixing = Mixing::resolve(&config.batch_transform, images.objects.is_some(), classes)?;
+    if images.mixing.as_ref().is_some_and(|mixing| mixing.classes > 0) && !columns.iter().any(ResolvedColumn::is_label)
+    {
+        return Err(Error::Mixing { reason: "the batch has no integer label" });
+    }
+    let Images { clip, masks, .. } = images;
+    clip.iter().try_for_each(|clip| features::check_bytes(&clip.feature, "frames", splits))?;
+    masks.iter().try_for_each(|mask| features::check_bytes(&mask.feature, "label maps", splits))
+}
+
+/// Returns the rows whose records the system reads ahead, given the bytes.
+fn read_ahead(bytes: u64, content: &Content, arrays: &ResolvedArrays, plan: &Plan, splits: &Splits) -> usize {
+    match splits.mean_record() {
+        // The records of stores are requested, see `fetch`.
+        _ if splits.in_store() => 0,
+        // Workers request the chunks that they need.
+        _ if arrays.partial => 0,
+        // Of a clip only some frames are read, each requested before the first of them.
+        _ if matches!(content, Content::Images(Images { clip: Some(_), .. })) => 0,
+        0..MIN_READ_AHEAD_RECORD => 0,
+        mean => (bytes / (mean * plan.packing().map_or(1, packing::samples_per_row))) as usize,
+    }
+}
+
+/// Returns the rows that a worker claims at a time.
+fn rows_per_claim(content: &Content, arrays: &ResolvedArrays, plan: &Plan, splits: &Splits) -> usize {
+    match content {
+        _ if !arrays.is_empty() || plan.packing().is_some() => 1,
+        // Each may wait for its request.
+        Content::Images(_) if splits.in_store() => 1,
+        Content::Images(_) => ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, CLAIMED_ROWS),
+        Content::Records | Content::Columns => CLAIMED_ROWS,
+    }
+}
+
+/// Resolves the columns of a batch: the label, if the dataset has one, the given ones, and those of objects.
+fn resolve_columns(
+    config: &Config,
+    groups: &Groups,
+    splits: &Splits,
+) -> Result<(Vec<ResolvedColumn>, Option<ObjectColumns>)> {
+    let mut specs = ResolvedColumn::labels(splits)?;
+    specs.retain(|label| groups.columns.iter().all(|column| column.feature != label.feature));
+    specs.extend(groups.columns.iter().cloned());
+    let padded = groups.tokens.as_ref().map(|tokens| &tokens.padded);
+    let padded = padded.into_iter().chain(match &config.buckets {
+        Some(Buckets::Length(buckets)) => Some(&buckets.padded),
+        _ => None,
+    });
+    for feature in padded.flat_map(|padded| padded.keys()) {
+        specs.retain(|column| column.feature != *feature);
+        specs.push(Column::with_layout(feature, Layout::Ragged));
+    }
+    let objects = groups.images().and_then(|images| images.objects.as_ref());
+    let objects = objects.map(|objects| ObjectColumns::add(objects, &mut specs));
+    let columns = ResolvedColumn::resolve(&specs, splits, &config.classes)?;
+    if let Some(objects) = &objects {
+        objects.check_types(&columns)?;
+    }
+    Ok((columns, objects))
 }
 
 /// Returns the fingerprint in resume states, which also identifies how class ids are mapped.
-fn fingerprint(splits: &Splits, columns: &[Column]) -> u32 {
-    let classes = columns.iter().find_map(Column::classes);
+fn fingerprint(splits: &Splits, columns: &[ResolvedColumn]) -> u32 {
+    let classes = columns.iter().find_map(ResolvedColumn::classes);
     classes.map_or(splits.fingerprint(), |classes| classes.fingerprint(splits.fingerprint()))
 }
 
 /// Returns the rows of the largest batch.
 fn largest_batch(plan: &Plan, config: &Config) -> usize {
     let rows = plan.buckets().map(|buckets| buckets.as_slice().iter().map(|bucket| bucket.batch.get()));
-    rows.and_then(Iterator::max).unwrap_or(config.batch) as usize
+    rows.and_then(Iterator::max).unwrap_or(config.batch_size) as usize
 }
 
-/// Checks that there is a view, that their names differ, and that options for one view have only one.
+/// Checks that there is a view, that their names differ, and that every step is defined for the pixels.
 fn check_views(images: &Images, views: &[View]) -> Result<()> {
     let names: Vec<_> = views.iter().map(|view| view.name.as_str()).collect();
     if names.is_empty() {
@@ -398,45 +444,12 @@ fn check_views(images: &Images, views: &[View]) -> Result<()> {
     {
         return Err(Error::NoBoxes { step });
     }
-    let format = images.pixel_format;
+    let format = images.pixel_format();
     if let Some(step) = views.iter().find_map(|view| view.pipeline.undefined_for(format)) {
         return Err(Error::PixelFormat { step, format: format.name() });
     }
-    if let Some(output) = images.output.map(|output| output.pixel_format()).filter(|output| *output != format) {
-        return Err(Error::OutputFormat { output: output.name(), format: format.name() });
-    }
-    if images.decoded_cache.as_ref().is_some_and(|cache| cache.side == 0) {
+    if images.pixels.decoded_cache.as_ref().is_some_and(|cache| cache.resize == 0) {
         return Err(Error::Zero { option: "decoded_cache" });
     }
-    let views = names.len();
-    let options = [
-        ("masks", !images.masks.is_empty()),
-        ("objects", images.objects.is_some()),
-        ("mixing", images.mixing.is_some()),
-    ];
-    match options.into_iter().find(|(_, given)| *given && views > 1) {
-        Some((option, _)) => Err(Error::Views { option, views }),
-        None => Ok(()),
-    }
-}
-
-/// Checks that there are labels and classes to mix.
-fn check_mixing(images: &Images, columns: &[Column]) -> Result<()> {
-    let Some(mixing) = &images.mixing else { return Ok(()) };
-    let reason = if let Err(reason) = mixing.check() {
-        reason
-    } else if images.defer_mixing && images.output.is_some() {
-        "pixels that the host normalises cannot be mixed later"
-    } else if !images.masks.is_empty() || !images.more.is_empty() {
-        "masks and further images do not mix"
-    } else if images.objects.is_some() && !mixing.moves_objects() {
-        "boxes do not mix, except in mosaics"
-    } else if mixing.classes == 0 && !(images.objects.is_some() && mixing.moves_objects()) {
-        "the number of classes is 0"
-    } else if mixing.classes > 0 && !columns.iter().any(Column::is_label) {
-        "the batch has no integer label"
-    } else {
-        return Ok(());
-    };
-    Err(Error::Mixing { reason })
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Records that are read before the first batch, to check columns and to estimate memory.
 
-use crate::config::Content;
+use crate::groups::Content;
 use crate::image::{pixels, size};
 use crate::splits::Splits;
 use shardtool_format::names;

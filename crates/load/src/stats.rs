@@ -36,7 +36,7 @@ pub struct Stats {
     pub samples: u64,
     /// Bad samples, each counted once.
     pub bad: u64,
-    /// Cut and damaged images, frames and further images that were decoded as [`Images::truncated`](crate::Images::truncated) says. One
+    /// Cut and damaged images, frames and further images that were decoded as [`Pixels::truncated`](crate::Pixels::truncated) says. One
     /// that is decoded again counts again; one from the cache of decoded images does not.
     pub filled: u64,
     /// Batches that are complete but not delivered.

@@ -1,12 +1,12 @@
 //! Estimates how much decode scratch the images of a dataset need, before the first image is decoded.
 
-use crate::buckets::Views;
-use crate::clip::Clip;
-use crate::columns::Column;
-use crate::config::{Content, Images};
+use crate::columns::ResolvedColumn;
+use crate::groups::{Content, Images};
 use crate::image::{PlannedClips, PlannedImage, SampleDraws};
+use crate::options::Clip;
 use crate::sampled_records::{SampledRecords, sizes};
 use crate::splits::Splits;
+use crate::views::Views;
 use shardtool_read::{Record, Shard};
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) fn typical_scratch(
     splits: &Splits,
     content: &Content,
     views: &Views,
-    columns: &[Column],
+    columns: &[ResolvedColumn],
     stored: &SampledRecords,
 ) -> u64 {
     let Content::Images(images) = content else { return 0 };
@@ -36,14 +36,14 @@ pub(crate) fn typical_scratch(
         sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views, columns)).max()
     });
     // If no index has sizes, assumes a photograph of two megapixels.
-    let times = images.pixel_format.bytes().div_ceil(3) as u64;
+    let times = images.pixel_format().bytes().div_ceil(3) as u64;
     let photograph = |size| times * shardtool_decode::scratch_bound((1600, 1200), 1 << 20, size);
     let sizes = || views.lists().flatten().map(|view| view.pipeline.output_size());
     largest.max().or_else(|| sizes().map(photograph).max()).unwrap_or(0)
 }
 
 /// Returns the maximum of a shard's largest images.
-fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views, columns: &[Column]) -> Option<u64> {
+fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views, columns: &[ResolvedColumn]) -> Option<u64> {
     if let Some(clip) = &images.clip {
         let rows = (0..shard.records()).take(SAMPLED_IMAGES);
         let whole = |row| largest_scratch(shard.record(row, vec![]).ok().into_iter(), images, views);
@@ -61,8 +61,14 @@ fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views, columns: &[Col
 
 /// Returns the scratch of clips whose frames are read by their ranges: for the first frame of a record, and for the bytes of as
 /// many of the longest one as a row takes, plus a quarter. `None` if the whole record is read.
-fn scratch_of_frames(shard: &Arc<Shard>, row: u64, images: &Images, clip: &Clip, columns: &[Column]) -> Option<u64> {
-    if !Column::all_in_index(columns, shard, row) {
+fn scratch_of_frames(
+    shard: &Arc<Shard>,
+    row: u64,
+    images: &Images,
+    clip: &Clip,
+    columns: &[ResolvedColumn],
+) -> Option<u64> {
+    if !ResolvedColumn::all_in_index(columns, shard, row) {
         return None;
     }
     let ranges = shard.value_ranges(row, &clip.feature).ok()??;

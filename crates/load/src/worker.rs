@@ -6,16 +6,17 @@ mod mask;
 mod packed;
 
 use crate::arrays::PlannedArrays;
-use crate::bad_samples::{BadSample, OnBad, SampleError};
+use crate::bad_samples::{BadSample, SampleError};
 use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
-use crate::config::{Content, Images};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::groups::{Content, Images};
 use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
 use crate::meters::{ReadTimer, WorkerMeters};
+use crate::options::OnBad;
 use crate::packing;
 use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
@@ -491,6 +492,6 @@ fn decoding<'c>(
     record: Option<&'c Record>,
 ) -> Decoding<'c> {
     let cache = engine.decoded.as_ref().map(|images| SampleCache { images, id, record });
-    let (custom, format) = (images.custom.as_ref(), images.pixel_format);
+    let (custom, format) = (images.pixels.custom.as_ref().map(|custom| &custom.0), images.pixel_format());
     Decoding { images, normalizer: engine.config.normalizer.as_ref(), custom, format, cache, meters }
 }

@@ -1,5 +1,6 @@
 //! Position → source position: the three orders, for one epoch.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -9,7 +10,9 @@ use crate::permutation::{MAX, Permutation, TABLE, split};
 use crate::prf::{Domain, key};
 
 /// The order in which an epoch visits the source positions `[0, N)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// 0, 1, 2, …
     Sequential,

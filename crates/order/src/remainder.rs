@@ -1,9 +1,12 @@
 //! What becomes of the samples that do not fill the last step of an epoch.
 
 use crate::Order;
+use serde::{Deserialize, Serialize};
 
 /// What happens to the last step of an epoch if the samples do not fill it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Remainder {
     /// It is not delivered.
     Drop,

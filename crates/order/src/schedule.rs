@@ -1,6 +1,7 @@
 //! Steps of an epoch, and the rows of each replica's batch, as positions. With buckets or packing, steps distribute units
 //! (bucket batches or packed rows) instead, in the same way.
 
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
 use crate::permutation::MAX;
@@ -8,7 +9,9 @@ use crate::rows::Rows;
 use crate::{Error, Remainder};
 
 /// How replicas share an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// All share one order: a step covers consecutive positions, and replica r gets the r-th run of them.
     #[default]

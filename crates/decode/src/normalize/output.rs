@@ -2,6 +2,7 @@
 //! the host and the kernel of `shardtool-cuda` on a device, with equal bits.
 
 use crate::pixel_format::{Channels, PixelFormat};
+use serde::{Deserialize, Serialize};
 
 /// Floating-point type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +35,9 @@ impl Dtype {
 }
 
 /// Order of the dimensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Layout {
     /// `[N, H, W, C]`, channels last.
     Nhwc,

@@ -1,6 +1,5 @@
 //! The crop, flips and rotations that are drawn for a sample.
 
-use super::config::ArrayCrop;
 use super::resolved::Group;
 use crate::image::SampleDraws;
 use shardtool_decode::{ArrayBox, Random};
@@ -38,7 +37,7 @@ struct Axis {
 /// middle of the row.
 pub(crate) fn place(group: &Group, number: u64, shape: &[u64], draws: SampleDraws) -> Placement {
     let row = &group.shape;
-    let random = group.spec.crop.as_ref().is_some_and(|crop: &ArrayCrop| crop.random);
+    let random = group.spec.crop.is_some() && group.spec.random;
     let mut stream = draws.arrays(number, Step::Crop as u64);
     let size: Vec<u64> = shape.iter().zip(row).map(|(length, row)| *length.min(row)).collect();
     let start = shape.iter().zip(&size).map(|(length, size)| match random {
@@ -52,7 +51,7 @@ pub(crate) fn place(group: &Group, number: u64, shape: &[u64], draws: SampleDraw
         axis.mirrored = stream.unit() < *probability;
     }
     let mut stream = draws.arrays(number, Step::Rotate as u64);
-    for plane in &group.spec.rotate {
+    for plane in &group.spec.rotate90 {
         for _ in 0..stream.below(4) {
             rotate(&mut axes, *plane);
         }

@@ -3,7 +3,6 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `config` | groups of arrays that share their geometry |
 //! | `resolved` | groups checked against the dataset: types and shapes of a row |
 //! | `pad_value` | the value around an array that is smaller than its crop |
 //! | `stored` | the array of a record |
@@ -11,7 +10,6 @@
 //! | `in_image` | arrays with an element for each pixel of the image |
 //! | `planned` | the arrays of a record: planned, then written into their rows |
 
-mod config;
 mod geometry;
 mod in_image;
 mod pad_value;
@@ -19,7 +17,6 @@ mod planned;
 mod resolved;
 mod stored;
 
-pub use config::{ArrayCrop, ArrayGroup, ArrayProblem};
 pub(crate) use in_image::{OUTSIDE, Positions};
 pub(crate) use planned::{ArrayScratch, PlannedArrays};
 pub(crate) use resolved::ResolvedArrays;

@@ -158,14 +158,14 @@ impl Group {
             let (expected, found) = (output.dtype.name(), array.dtype().name());
             return Err(SampleError::ArrayDtype { feature: feature(), expected, found });
         }
-        let size = self.spec.crop.as_ref().map(|crop| &crop.size[..]);
+        let size = self.spec.crop.as_deref();
         let in_image = |d: usize| self.spec.image_axes.is_some_and(|(first, last)| (first..=last).contains(&d));
         let whole = |d: usize| size.is_none_or(|size| size[d].is_none()) && !in_image(d);
         if shape.len() != self.shape.len() || (0..shape.len()).any(|d| whole(d) && shape[d] != self.shape[d]) {
             let expected = (0..self.shape.len()).map(|d| whole(d).then_some(self.shape[d])).collect();
             return Err(SampleError::ArrayShape { feature: feature(), expected, found: shape });
         }
-        let may_be_smaller = self.spec.pad.is_some() || self.spec.image_axes.is_some();
+        let may_be_smaller = self.spec.pad_value.is_some() || self.spec.image_axes.is_some();
         if !may_be_smaller && shape.iter().zip(&self.shape).any(|(length, row)| length < row) {
             return Err(SampleError::ArraySmall { feature: feature(), found: shape, crop: self.shape.clone() });
         }

@@ -1,13 +1,13 @@
 //! Groups of arrays, checked against the dataset: the type and shape that each has in a row.
 
-use super::config::{ArrayGroup, ArrayProblem};
 use super::pad_value;
 use super::stored::StoredArray;
+use crate::array_problem::ArrayProblem;
 use crate::bad_samples::SampleError;
-use crate::buckets::{BucketBy, Bucketing};
-use crate::config::{Config, Content};
 use crate::error::{Error, Result};
 use crate::features::check_bytes;
+use crate::groups::{Content, Groups};
+use crate::options::Arrays;
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
 use shardtool_decode::Limits;
@@ -41,7 +41,7 @@ const SAMPLED_BYTES: u64 = 64 << 20;
 
 /// Arrays that share their geometry.
 pub(crate) struct Group {
-    pub(crate) spec: ArrayGroup,
+    pub(crate) spec: Arrays,
     /// The shape of a row.
     pub(crate) shape: Vec<u64>,
     pub(crate) arrays: Vec<ArrayOutput>,
@@ -61,28 +61,28 @@ pub(crate) struct ArrayOutput {
 
 impl ResolvedArrays {
     /// Checks the groups of a configuration. The first readable record with the arrays gives their types and shapes.
-    pub(crate) fn new(config: &Config, splits: &Splits, stored: &SampledRecords) -> Result<Self> {
-        let limits = match &config.content {
-            Content::Images(images) => images.limits,
+    pub(crate) fn new(groups: &Groups, batch: u32, splits: &Splits, stored: &SampledRecords) -> Result<Self> {
+        let limits = match &groups.content {
+            Content::Images(images) => images.pixels.limits,
             Content::Records | Content::Columns => Limits::default(),
         };
         let mut resolved = ResolvedArrays { limits, ..ResolvedArrays::default() };
-        let given: Vec<_> = config.arrays.iter().flat_map(|group| &group.features).collect();
+        let given: Vec<_> = groups.arrays.iter().flat_map(|group| &group.features).collect();
         for (at, feature) in given.iter().enumerate() {
             check_bytes(feature, "arrays", splits)?;
             if given[..at].contains(feature) {
                 return Err(problem(feature, ArrayProblem::Repeated));
             }
         }
-        for group in &config.arrays {
-            let image = group.image_axes.map(|_| image_size(config, group)).transpose()?;
+        for group in &groups.arrays {
+            let image = group.image_axes.map(|_| image_size(groups, group)).transpose()?;
             let first = first_arrays(group, splits, stored, &limits)?;
-            resolved.groups.push(Group::new(group, image, &first, config.batch)?);
+            resolved.groups.push(Group::new(group, image, &first, batch)?);
         }
         if !resolved.groups.is_empty() {
             resolved.scratch = resolved.typical_scratch(splits, stored);
-            let crops = config.arrays.iter().any(|group| group.crop.is_some());
-            let keeps_records = matches!(config.content, Content::Records);
+            let crops = groups.arrays.iter().any(|group| group.crop.is_some());
+            let keeps_records = matches!(groups.content, Content::Records);
             resolved.partial = crops && !keeps_records && splits.mean_record() >= MIN_PARTIAL_RECORD;
             resolved.expected = resolved.expected_bytes(splits, stored).unwrap_or_else(|| splits.mean_record());
         }
@@ -198,7 +198,7 @@ fn sampled(split: &Split) -> impl Iterator<Item = u64> + use<> {
 
 /// Returns type and shape of each array of a group, in the first record that has them.
 fn first_arrays(
-    group: &ArrayGroup,
+    group: &Arrays,
     splits: &Splits,
     stored: &SampledRecords,
     limits: &Limits,
@@ -237,17 +237,13 @@ fn problem(feature: &str, problem: ArrayProblem) -> Error {
 }
 
 /// Returns height and width of the images that a group follows.
-fn image_size(config: &Config, group: &ArrayGroup) -> Result<[u64; 2]> {
+fn image_size(groups: &Groups, group: &Arrays) -> Result<[u64; 2]> {
     let name = group.features.first().map_or("", String::as_str);
     let refused = |reason| Err(problem(name, ArrayProblem::InImage { reason }));
-    let Content::Images(images) = &config.content else {
+    let Content::Images(images) = &groups.content else {
         return refused("there is no image: give the steps of the image as well, or leave it out");
     };
     match &images.views[..] {
-        _ if matches!(&config.buckets, Some(Bucketing { by: BucketBy::AspectRatio(_), .. })) => {
-            refused("rows of an array have one shape, but the buckets have several")
-        }
-        _ if images.mixing.is_some() => refused("arrays do not mix: leave out the mixing of batches"),
         [view] => {
             let (width, height) = view.pipeline.output_size();
             Ok([height.into(), width.into()])
@@ -262,19 +258,19 @@ impl Group {
         array.scratch + if self.spec.image_axes.is_some() { array.bytes() } else { 0 }
     }
 
-    fn new(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[(ArrayDtype, Vec<u64>)], batch: u32) -> Result<Self> {
+    fn new(spec: &Arrays, image: Option<[u64; 2]>, first: &[(ArrayDtype, Vec<u64>)], batch: u32) -> Result<Self> {
         let Some((name, (_, shape))) = spec.features.first().zip(first.first()) else {
             return Err(problem("", ArrayProblem::NoFeature));
         };
         let shape = row_shape(spec, image, shape).map_err(|found| problem(name, found))?;
-        if let Some(pad) = &spec.pad
+        if let Some(pad) = &spec.pad_value
             && pad.len() != spec.features.len()
         {
             let (found, features) = (pad.len(), spec.features.len());
             return Err(problem(name, ArrayProblem::PadCount { found, features }));
         }
         let arrays = spec.features.iter().zip(first).enumerate().map(|(at, (feature, (dtype, _)))| {
-            let (failed, value) = (|found| problem(feature, found), spec.pad.as_ref().map_or(0.0, |pad| pad[at]));
+            let (failed, value) = (|found| problem(feature, found), spec.pad_value.as_ref().map_or(0.0, |pad| pad[at]));
             let cannot = ArrayProblem::Pad { value, dtype: dtype.name() };
             let pad = pad_value::element(value, *dtype).ok_or_else(|| failed(cannot))?;
             let mut factors = shape.iter().copied().chain([dtype.bytes() as u64]);
@@ -294,7 +290,7 @@ impl Group {
 }
 
 /// Returns the shape of a row, from that of the first array.
-fn row_shape(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[u64]) -> std::result::Result<Vec<u64>, ArrayProblem> {
+fn row_shape(spec: &Arrays, image: Option<[u64; 2]>, first: &[u64]) -> std::result::Result<Vec<u64>, ArrayProblem> {
     let dimensions = first.len();
     let check = |option, found| match found == dimensions {
         true => Ok(()),
@@ -302,7 +298,7 @@ fn row_shape(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[u64]) -> std::
     };
     let mut shape = first.to_vec();
     if let Some((axes, image)) = spec.image_axes.zip(image) {
-        if spec.crop.is_some() || !spec.flip.is_empty() || !spec.rotate.is_empty() {
+        if spec.crop.is_some() || !spec.flip.is_empty() || !spec.rotate90.is_empty() {
             let reason =
                 "the geometry is that of the image: leave out the crop, the flips and the rotations of the array";
             return Err(ArrayProblem::InImage { reason });
@@ -312,9 +308,9 @@ fn row_shape(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[u64]) -> std::
         }
         shape[axes.0..=axes.1].copy_from_slice(&image);
     } else if let Some(crop) = &spec.crop {
-        check("crop", crop.size.len())?;
-        shape = shape.iter().zip(&crop.size).map(|(length, size)| size.unwrap_or(*length)).collect();
-    } else if spec.pad.is_some() {
+        check("crop", crop.len())?;
+        shape = shape.iter().zip(crop).map(|(length, size)| size.unwrap_or(*length)).collect();
+    } else if spec.pad_value.is_some() {
         return Err(ArrayProblem::PadWithoutCrop);
     }
     if let Some(dimension) = shape.iter().position(|length| *length == 0) {
@@ -326,7 +322,7 @@ fn row_shape(spec: &ArrayGroup, image: Option<[u64; 2]>, first: &[u64]) -> std::
     if let Some(dimension) = spec.flip.iter().position(|p| !(0.0..=1.0).contains(p)) {
         return Err(ArrayProblem::Probability { dimension, found: spec.flip[dimension] });
     }
-    for plane in spec.rotate.iter().copied() {
+    for plane in spec.rotate90.iter().copied() {
         let (a, b) = plane;
         if a == b || a.max(b) >= dimensions {
             return Err(ArrayProblem::Plane { plane, dimensions });

@@ -39,7 +39,22 @@ pub struct Pictures<'b> {
     pub bytes: &'b [u8],
 }
 
-/// One array of a batch, other than images and columns: see [`Config::arrays`](crate::Config::arrays).
+/// The label maps of a batch: see [`Mask`](crate::Mask).
+pub struct Masks<'b> {
+    /// The feature.
+    pub feature: &'b str,
+    /// The type of the labels.
+    pub dtype: LabelDtype,
+    /// `[N, H, W]`.
+    pub shape: [usize; 3],
+    /// The memory of the labels, aligned to 64 bytes.
+    pub buffer: &'b dyn BatchBuffer,
+    /// The labels: u8, or little-endian u16. Rows without a sample hold the largest label, 255 or 65535; loss functions ignore 255 by
+    /// convention.
+    pub bytes: &'b [u8],
+}
+
+/// One array of a batch, other than images and columns: see [`Arrays`](crate::Arrays).
 pub struct Array<'b> {
     /// The feature.
     pub feature: &'b str,
@@ -94,7 +109,7 @@ impl Batch {
     }
 
     /// Returns how to mix the pixels, which are not mixed; `None` unless that is left to the consumer
-    /// ([`Images::defer_mixing`](crate::Images::defer_mixing)).
+    /// ([`Config::defer_pixels`](crate::Config::defer_pixels)).
     pub fn mix(&self) -> Option<&BatchMix> {
         self.0.table().mix.as_ref()
     }
@@ -114,7 +129,7 @@ impl Batch {
         })
     }
 
-    /// Returns the arrays of [`Config::arrays`](crate::Config::arrays), in their order.
+    /// Returns the arrays of every [`Arrays`](crate::Arrays), in their order.
     pub fn arrays(&self) -> impl Iterator<Item = Array<'_>> {
         let arrays = self.0.config.arrays.with_shapes().zip(&self.0.memory().arrays);
         arrays.map(|((array, shape), rows)| Array {
@@ -126,11 +141,18 @@ impl Batch {
         })
     }
 
-    /// Returns the label maps of the feature with this number, `[N, H, W]`, aligned to 64 bytes: u8, or little-endian u16 if
-    /// [`mask_dtype`](Self::mask_dtype) is. Rows without a sample hold the largest label, 255 or 65535; loss functions
-    /// ignore 255 by convention. `None` if [`Images::masks`](crate::Images::masks) has no such number.
-    pub fn mask(&self, number: usize) -> Option<&[u8]> {
-        self.0.memory().masks.get(number).and_then(RowBuffer::bytes)
+    /// Returns the label maps of each [`Mask`](crate::Mask), in the order of the configuration.
+    pub fn masks(&self) -> impl Iterator<Item = Masks<'_>> {
+        let size = self.0.config.pictures(self.0.bucket).next().map(|picture| picture.view.pipeline.output_size());
+        let (width, height) = size.unwrap_or_default();
+        let masks = self.0.config.masks().iter().zip(&self.0.memory().masks);
+        masks.map(move |(mask, rows)| Masks {
+            feature: &mask.feature,
+            dtype: mask.dtype,
+            shape: [self.len(), height as usize, width as usize],
+            buffer: rows.buffer(),
+            bytes: rows.bytes().unwrap_or_default(),
+        })
     }
 
     /// Returns the channels of the images, and the bits of their samples.
@@ -157,26 +179,9 @@ impl Batch {
         picture.normalizer.map_or(shape, |normalizer| normalizer.output().layout().shape(shape))
     }
 
-    /// Returns the type of the labels; `None` without label maps.
-    pub fn mask_dtype(&self) -> Option<LabelDtype> {
-        self.0.config.mask_dtype()
-    }
-
-    /// Returns `[N, H, W]`; `None` without label maps.
-    pub fn mask_shape(&self) -> Option<[usize; 3]> {
-        let (width, height) = self.0.config.pictures(self.0.bucket).next()?.view.pipeline.output_size();
-        self.0.memory().masks.first().map(|_| [self.len(), height as usize, width as usize])
-    }
-
     /// Returns the memory of the pixels, as its allocator returned it.
     pub fn buffer(&self) -> Option<&dyn BatchBuffer> {
         self.0.memory().images.first().map(RowBuffer::buffer)
-    }
-
-    /// Returns the features of the label maps, and the memory of each.
-    pub fn masks(&self) -> impl Iterator<Item = (&str, &dyn BatchBuffer)> {
-        let features = self.0.config.images().map_or(&[][..], |images| &images.masks);
-        features.iter().map(String::as_str).zip(self.0.memory().masks.iter().map(RowBuffer::buffer))
     }
 
     /// Returns the id of each row's sample, `[N]`; −1 in rows without one. Ids count through the loader's splits. With packing,

@@ -6,8 +6,6 @@ use shardtool_decode::system_memory::{self, Limit, SystemLimits};
 use std::fmt;
 use std::path::Path;
 
-/// Batches built ahead of the consumer by default.
-pub(crate) const DEFAULT_PREFETCH: usize = 2;
 /// Minimum number of batches of a replica: one that the consumer holds, one being built.
 pub(crate) const MIN_BATCHES: u64 = 2;
 /// Bytes that a worker takes and no budget counts: its stack, and freed memory that the allocator keeps. Measured with 1 to 16

@@ -5,7 +5,7 @@ mod memory_plan;
 mod reservation;
 
 pub use memory_plan::MemoryPlan;
-pub(crate) use memory_plan::{DEFAULT_PREFETCH, Demand, MIN_BATCHES};
+pub(crate) use memory_plan::{Demand, MIN_BATCHES};
 pub(crate) use reservation::{Live, Reservation};
 pub(crate) use shardtool_decode::scratch_pool::{Admitted, ScratchPool};
 pub(crate) use shardtool_decode::system_memory::SystemLimits;

@@ -2,7 +2,7 @@
 
 use super::PlannedRow;
 use crate::clip::distinct;
-use crate::columns::Column;
+use crate::columns::ResolvedColumn;
 use crate::image::SampleDraws;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_read::Shard;
@@ -23,7 +23,7 @@ pub(super) fn ranges(
 fn frames_of_clip(config: &ResolvedConfig, shard: &Arc<Shard>, at: u64, row: &PlannedRow) -> Option<Vec<Range<u64>>> {
     let (clip, sample) = config.clip().zip(row.sample)?;
     let stored = shard.value_ranges(at, &clip.feature).ok()??;
-    if !Column::all_in_index(&config.columns, shard, at) {
+    if !ResolvedColumn::all_in_index(&config.columns, shard, at) {
         return None;
     }
     let draws = SampleDraws { seed: config.plan.seed(), epoch: row.key.epoch, source_position: sample.source_position };

@@ -2,7 +2,8 @@
 
 use super::SampleDraws;
 use super::{image_bytes, pixels};
-use crate::decoded_cache::{CachedPixels, DecodedCache, DecodedImages};
+use crate::decoded_cache::{CachedPixels, DecodedImages};
+use crate::options::DecodedCache;
 use shardtool_decode::{
     DecodedRegion, Error, Filter, Geometry, LabelDtype, LabelMap, Orientation, Pipeline, PixelFormat, PixelsRef, Plan,
     Transform, TransformScratch,

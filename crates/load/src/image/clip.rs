@@ -6,8 +6,8 @@ use super::planned::{PlannedView, geometry_bytes, options, views_bytes};
 use super::write::{DecodeScratch, Decoding};
 use crate::bad_samples::SampleError;
 use crate::buffer::RowPixels;
-use crate::clip::Clip;
-use crate::config::Images;
+use crate::groups::Images;
+use crate::options::Clip;
 use shardtool_decode::{EncodedImage, Error, Geometry, Orientation};
 use shardtool_format::example::Feature;
 use shardtool_read::Record;
@@ -64,15 +64,15 @@ impl<'r> PlannedClips<'r> {
         let Some((first, bytes)) = frames.first().copied() else {
             return Err(SampleError::NoFrames { feature: clip.feature.clone() });
         };
-        let info = shardtool_decode::probe(bytes, &images.limits).map_err(frame_error(clip, first))?;
+        let info = shardtool_decode::probe(bytes, &images.pixels.limits).map_err(frame_error(clip, first))?;
         let size = (info.width, info.height);
-        let orientation = Orientation::from_exif(if images.apply_orientation { info.orientation } else { 1 });
-        let cache = images.decoded_cache.as_ref();
+        let orientation = Orientation::from_exif(if images.pixels.apply_orientation { info.orientation } else { 1 });
+        let cache = images.pixels.decoded_cache.as_ref();
         let bounded = cache.map(|cache| Bounded::of(cache, size, orientation)).transpose();
         let bounded = bounded.map_err(frame_error(clip, first))?;
         let (source, orientation) =
             bounded.as_ref().map_or((size, orientation), |bounded| (bounded.size, Orientation::default()));
-        let format = images.pixel_format;
+        let format = images.pixel_format();
         let decoded = options(images, format);
         let (mut clips, mut most) = (vec![], 0);
         for (clip_number, clip_frames) in frames.chunks(clip.frames as usize).enumerate() {

@@ -7,8 +7,9 @@ use super::image_bytes;
 use super::stored::{self, StoredImage};
 use crate::bad_samples::SampleError;
 use crate::columns::Cell;
-use crate::config::{Images, View};
+use crate::groups::Images;
 use crate::objects::ObjectColumns;
+use crate::options::{Mask, View};
 use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, PixelFormat, Plan, RegionOptions};
 use shardtool_read::Record;
 
@@ -105,8 +106,12 @@ impl<'r> PlannedImage<'r> {
     ) -> Result<Self, SampleError> {
         let mut boxes = objects.map_or(vec![], |(columns, cells)| columns.boxes(cells, stored.size));
         let (mut size, mut orientation) = (stored.size, Orientation::from_exif(stored.orientation));
-        let bounded =
-            images.decoded_cache.as_ref().map(|cache| Bounded::of(cache, stored.size, orientation)).transpose()?;
+        let bounded = images
+            .pixels
+            .decoded_cache
+            .as_ref()
+            .map(|cache| Bounded::of(cache, stored.size, orientation))
+            .transpose()?;
         if let Some(bounded) = &bounded {
             (size, orientation) = (bounded.size, Orientation::default());
             boxes.iter_mut().for_each(|b| *b = bounded.map_box(*b));
@@ -117,7 +122,7 @@ impl<'r> PlannedImage<'r> {
             let plan = view.pipeline.plan(size, orientation, &mut draws, &boxes)?;
             planned.push(PlannedView { plan, draws });
         }
-        let format = images.pixel_format;
+        let format = images.pixel_format();
         let geometries = Geometries::new(planned, bounded);
         let read = geometries.decoded();
         let mut encoded = None;
@@ -150,14 +155,13 @@ impl<'r> PlannedImage<'r> {
             decoding = decoding.max(needed.map_err(failed)?);
             more.push(image);
         }
-        let masks = images.masks.iter().map(|feature| stored::mask(record, feature));
+        let masks = images.masks.iter().map(|mask| stored::mask(record, &mask.feature));
         let masks = masks.collect::<Result<Vec<_>, _>>()?;
-        let mut scratch = decoding + after;
-        scratch +=
-            masks.iter().map(|mask| LabelMap::scratch_bytes(mask, images.mask_dtype, stored.size)).max().unwrap_or(0);
-        if let (Some(bounded), Some(_)) = (&geometries.bounded, masks.first()) {
-            scratch += bounded.label_bytes(images.mask_dtype);
-        }
+        let of_mask = |(mask, options): (&&[u8], &Mask)| {
+            let resized = geometries.bounded.as_ref().map_or(0, |bounded| bounded.label_bytes(options.dtype));
+            LabelMap::scratch_bytes(mask, options.dtype, stored.size) + resized
+        };
+        let scratch = decoding + after + masks.iter().zip(&images.masks).map(of_mask).max().unwrap_or(0);
         Ok(PlannedImage { stored, encoded, more, by_nearest, masks, geometries, boxes, scratch })
     }
 
@@ -193,15 +197,19 @@ pub(super) fn views_bytes(views: &[PlannedView], format: PixelFormat, normalized
     stages + views.iter().map(image).max().unwrap_or(0)
 }
 
+/// How many times as large as its result a crop of a JPEG that is decoded at a fraction of its size still is: pixels differ little
+/// from the exact ones.
+const SCALED_DECODE_GAP: f64 = 2.0;
+
 /// Returns how regions are decoded to colours of a format.
 pub(super) fn options(images: &Images, format: PixelFormat) -> RegionOptions {
     value_options(images, format)
-        .with_reducing_gap(images.reducing_gap)
-        .with_float_range(images.float_range)
-        .with_truncated(images.truncated)
+        .with_reducing_gap(images.pixels.scaled_decode.then_some(SCALED_DECODE_GAP))
+        .with_float_range(images.pixels.float_range)
+        .with_truncated(images.pixels.truncated)
 }
 
 /// Returns how regions are decoded to the stored values, of a format that holds them.
 pub(super) fn value_options(images: &Images, format: PixelFormat) -> RegionOptions {
-    RegionOptions::default().with_limits(images.limits).with_pixel_format(format)
+    RegionOptions::default().with_limits(images.pixels.limits).with_pixel_format(format)
 }

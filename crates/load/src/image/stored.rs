@@ -2,7 +2,7 @@
 
 use super::{pixels, size};
 use crate::bad_samples::SampleError;
-use crate::config::Images;
+use crate::groups::Images;
 use shardtool_decode::{Format, ImageInfo};
 use shardtool_format::{index, names};
 use shardtool_read::{Record, Shard};
@@ -35,7 +35,7 @@ impl<'r> StoredImage<'r> {
             };
             return Ok(StoredImage { bytes, format: Some(format), size, orientation: 1, entries: None });
         }
-        let orientation = match images.apply_orientation {
+        let orientation = match images.pixels.apply_orientation {
             true => shard.feature::<i64>(names::IMAGE_ORIENTATION)?.and_then(|c| c.get(row)),
             false => Some(1),
         };
@@ -48,8 +48,8 @@ impl<'r> StoredImage<'r> {
 
     /// Sets size and orientation from the image's header.
     pub(crate) fn with_header(self, images: &Images) -> Result<Self, SampleError> {
-        let ImageInfo { width, height, orientation, .. } = shardtool_decode::probe(self.bytes, &images.limits)?;
-        let orientation = if images.apply_orientation { orientation } else { 1 };
+        let ImageInfo { width, height, orientation, .. } = shardtool_decode::probe(self.bytes, &images.pixels.limits)?;
+        let orientation = if images.pixels.apply_orientation { orientation } else { 1 };
         Ok(StoredImage { size: (width, height), orientation, ..self })
     }
 }

@@ -7,8 +7,9 @@ use super::stored::StoredImage;
 use crate::arrays::ArrayScratch;
 use crate::bad_samples::SampleError;
 use crate::buffer::{RowMut, RowPixels};
-use crate::config::Images;
+use crate::groups::Images;
 use crate::meters::WorkerMeters;
+use crate::options::Mask;
 use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelFn,
     PixelFormat, PixelsMut, TransformScratch,
@@ -140,10 +141,10 @@ pub(crate) fn write_row(
     }
     let start = Instant::now();
     let masks = planned.masks.iter().zip(&images.masks).zip(&mut out.masks);
-    for (number, ((mask, feature), row)) in masks.enumerate() {
+    for (number, ((mask, options), row)) in masks.enumerate() {
         let cached = cached(1 + planned.more.len() + number);
-        let written = write_mask(mask, &planned_views[0], images, cached, row, scratch);
-        written.map_err(|source| SampleError::Mask { feature: feature.clone(), source })?;
+        let written = write_mask((mask, options), &planned_views[0], images, cached, row, scratch);
+        written.map_err(|source| SampleError::Mask { feature: options.feature.clone(), source })?;
     }
     meters.decode.add(start.elapsed(), 0);
     Ok(())
@@ -226,20 +227,20 @@ impl Decoding<'_> {
 
 /// Decodes a label map, or takes it from the cache, and writes it into its row.
 fn write_mask(
-    mask: &[u8],
+    (mask, options): (&[u8], &Mask),
     view: &PlannedView,
     images: &Images,
     cached: Option<CachedImage<'_>>,
     row: &mut RowMut<'_>,
     DecodeScratch { labels, views: ViewScratch { transform, bounded, .. }, .. }: &mut DecodeScratch,
 ) -> Result<(), Error> {
-    let dtype = images.mask_dtype;
-    let decode = |labels: &mut LabelMap| labels.decode(mask, dtype, &images.limits);
+    let dtype = options.dtype;
+    let decode = |labels: &mut LabelMap| labels.decode(mask, dtype, &images.pixels.limits);
     match cached {
         Some(cached) => cached.load_labels(labels, dtype, decode, (bounded, transform))?,
         None => decode(labels)?,
     }
-    let fill = images.mask_fill.unwrap_or(match dtype {
+    let fill = options.fill.unwrap_or(match dtype {
         LabelDtype::U8 => u8::MAX.into(),
         LabelDtype::U16 => u16::MAX,
     });
@@ -257,16 +258,16 @@ fn decode<'a>(
 ) -> Result<DecodedRegion<'a>, Error> {
     match (stored.format, encoded) {
         (Some(raw), _) => {
-            let (limits, format) = (&images.limits, images.pixel_format);
+            let (limits, format) = (&images.pixels.limits, images.pixel_format());
             let pixels = shardtool_decode::decode_raw_as(raw, stored.bytes, stored.size, limits, format, unpacked)?;
             Ok(DecodedRegion::whole_image(pixels))
         }
         (None, Some(image)) => {
-            decoder.decode_parsed_region(image, stored.entries, geometries, &options(images, images.pixel_format))
+            decoder.decode_parsed_region(image, stored.entries, geometries, &options(images, images.pixel_format()))
         }
         (None, None) => {
             let image = EncodedImage::parse(stored.bytes)?;
-            decoder.decode_parsed_region(&image, stored.entries, geometries, &options(images, images.pixel_format))
+            decoder.decode_parsed_region(&image, stored.entries, geometries, &options(images, images.pixel_format()))
         }
     }
 }

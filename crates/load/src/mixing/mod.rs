@@ -20,6 +20,7 @@ pub use row_mix::RowMix;
 
 use crate::error::{Error, Result};
 use crate::mosaic::Mosaics;
+use crate::options::{BatchTransform, Mosaic, Pairs as PairsOptions};
 use batch_mix::{Drawn, Pairs};
 use shardtool_decode::{Random, beta};
 use shardtool_order::{Domain, Rng, key};
@@ -34,69 +35,37 @@ pub struct Mixing {
     pub classes: u32,
 }
 
-/// One way of mixing images. MixUp and CutMix mix two, and draw the share of the first from the beta distribution with both
-/// parameters `alpha`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum BatchTransform {
-    /// Each value is the weighted mean of both images (Zhang et al., "mixup: beyond empirical risk minimization", 2018).
-    MixUp {
-        /// Above 0.
-        alpha: f64,
-    },
-    /// A rectangle is replaced by that of the other image (Yun et al., "CutMix", 2019).
-    CutMix {
-        /// Above 0.
-        alpha: f64,
-    },
-    /// The image shows parts of itself and of the next three around a point (Bochkovskiy et al., "YOLOv4", 2020). Boxes and
-    /// points move along.
-    Mosaic {
-        /// Probability that a row becomes a mosaic, 0 to 1.
-        p: f64,
-        /// Where the point may lie, as fractions of width and height: smallest and largest, 0 to 1.
-        centre: [f64; 2],
-    },
-}
-
-impl BatchTransform {
-    /// Checks the parameters.
-    fn check(self) -> std::result::Result<(), &'static str> {
-        match self {
-            BatchTransform::MixUp { alpha } | BatchTransform::CutMix { alpha } => {
-                match alpha > 0.0 && alpha.is_finite() {
-                    true => Ok(()),
-                    false => Err("`alpha` must be above 0"),
-                }
-            }
-            BatchTransform::Mosaic { p, centre: [low, high] } => {
-                // Comparisons with NaN are false.
-                match (0.0..=1.0).contains(&p) && 0.0 <= low && low <= high && high <= 1.0 {
-                    true => Ok(()),
-                    false => Err("`p` and `centre` of a mosaic must be from 0 to 1"),
-                }
-            }
-        }
-    }
-
-    /// Returns whether boxes and points move with the pixels.
-    pub(crate) fn moves_objects(self) -> bool {
-        matches!(self, BatchTransform::Mosaic { .. })
-    }
-}
-
 impl Mixing {
+    /// Returns how rows are mixed; `None` if they are not. `classes` is the number of classes that batches name; images with objects
+    /// keep their labels unless the number of classes is given.
+    ///
+    /// # Errors
+    /// [`Error::Mixing`] if a parameter is out of range, or the number of classes is not known.
+    pub(crate) fn resolve(transforms: &[BatchTransform], objects: bool, classes: usize) -> Result<Option<Self>> {
+        if transforms.is_empty() {
+            return Ok(None);
+        }
+        let refused = |reason| Err(Error::Mixing { reason });
+        let mut given = transforms.iter().filter_map(|transform| transform.num_classes());
+        let first = given.next();
+        if given.any(|other| Some(other) != first) {
+            return refused("`num_classes` differs between the transforms: give one");
+        }
+        let classes = first.unwrap_or(if objects { 0 } else { u32::try_from(classes).unwrap_or(u32::MAX) });
+        if classes == 0 && !objects {
+            return refused("the dataset names no classes: give `num_classes`");
+        }
+        let mixing = Mixing { transforms: transforms.to_vec(), classes };
+        mixing.check().map_err(|reason| Error::Mixing { reason })?;
+        Ok(Some(mixing))
+    }
+
     /// Checks that there is a transform, and the parameters of each.
     pub(crate) fn check(&self) -> std::result::Result<(), &'static str> {
         if self.transforms.is_empty() {
             return Err("no transform is given");
         }
         self.transforms.iter().try_for_each(|transform| transform.check())
-    }
-
-    /// Returns whether boxes and points move with the pixels, whichever transform is drawn.
-    pub(crate) fn moves_objects(&self) -> bool {
-        self.transforms.iter().all(|transform| transform.moves_objects())
     }
 
     /// Returns how many images of a batch are copied while it is mixed, at most.
@@ -119,9 +88,11 @@ impl Mixing {
         let which = random.below(self.transforms.len() as u64) as usize;
         let mut share = |alpha| beta(alpha, &mut random);
         let drawn = match self.transforms[which] {
-            BatchTransform::Mosaic { p, centre } => Drawn::Mosaics(Mosaics::draw(p, centre, size, valid, &mut random)),
-            BatchTransform::MixUp { alpha } => Drawn::Pairs(Pairs::new(share(alpha), None, valid)),
-            BatchTransform::CutMix { alpha } => {
+            BatchTransform::Mosaic(Mosaic { p, center, .. }) => {
+                Drawn::Mosaics(Mosaics::draw(p, center, size, valid, &mut random))
+            }
+            BatchTransform::MixUp(PairsOptions { alpha, .. }) => Drawn::Pairs(Pairs::new(share(alpha), None, valid)),
+            BatchTransform::CutMix(PairsOptions { alpha, .. }) => {
                 let share = share(alpha);
                 // torchvision's `CutMix.make_params`.
                 let half = 0.5 * (1.0 - share).sqrt();

@@ -1,7 +1,7 @@
 //! Rows without a sample.
 
 use super::RowTarget;
-use crate::columns::{Cell, Column};
+use crate::columns::{Cell, ResolvedColumn};
 use crate::engine::Engine;
 
 /// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the
@@ -23,6 +23,6 @@ pub(super) fn mask(engine: &Engine, bucket: usize, RowTarget { pixels, out }: &m
     (out.id, out.valid, out.record) = (-1, false, None);
     out.parts.clear();
     let packed = engine.config.plan.packing().is_some();
-    let mask = |(column, cell): (&Column, &mut Cell)| if packed { cell.clear() } else { column.mask(cell) };
+    let mask = |(column, cell): (&ResolvedColumn, &mut Cell)| if packed { cell.clear() } else { column.mask(cell) };
     engine.config.columns.iter().zip(&mut out.cells).for_each(mask);
 }

@@ -1,48 +1,4 @@
-//! The configuration of arrays.
-
-/// Features with arrays of equal shape in each record, such as a volume and its label map. They get the same crop, flips and
-/// rotations, and are arrays of the batch by their features' names: `[N, …]` of the stored type.
-///
-/// In this order: the crop, a flip of each dimension, a rotation in each plane. The random numbers of one group do not depend
-/// on those of another.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ArrayGroup {
-    /// At least one.
-    pub features: Vec<String>,
-    /// The part of each array that a row holds; `None` if the arrays of all records have the same shape, which is that of
-    /// the first record.
-    pub crop: Option<ArrayCrop>,
-    /// For each dimension, the probability that it is flipped, from 0 to 1. Empty for no flips.
-    pub flip: Vec<f64>,
-    /// Planes of two dimensions, of equal length in a row. In each, the array is rotated by 0 to 3 quarter turns, from the
-    /// first dimension towards the second one, with equal probability.
-    pub rotate: Vec<(usize, usize)>,
-    /// For each feature, the value around an array that is smaller than the crop; the array is then in the middle. `None`
-    /// makes such a record a bad sample. With `image_axes`, the value outside the image, where it is padded or rotated; `None` is 0.
-    pub pad: Option<Vec<f64>>,
-    /// The dimensions that are the height and the width of the record's image, the second one after the first: (0, 1) for `[H, W]`
-    /// and `[H, W, C]`, (1, 2) for `[C, H, W]`. The arrays then follow the geometry of the image's steps by nearest neighbour, as
-    /// label maps do, and have no crop, flips or rotations of their own. With one view only.
-    pub image_axes: Option<(usize, usize)>,
-}
-
-impl ArrayGroup {
-    /// Returns a group of whole arrays.
-    pub fn new(features: Vec<String>) -> Self {
-        ArrayGroup { features, crop: None, flip: vec![], rotate: vec![], pad: None, image_axes: None }
-    }
-}
-
-/// The part of an array that a row of a batch holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArrayCrop {
-    /// The length of each dimension, at least 1. `None` takes the whole dimension, whose length must be the same in all
-    /// records.
-    pub size: Vec<Option<u64>>,
-    /// Whether the crop is at a random place, else in the middle.
-    pub random: bool,
-}
+//! What can be wrong with the configuration of arrays.
 
 /// What is wrong with the configuration of arrays.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -80,7 +36,7 @@ pub enum ArrayProblem {
     },
     /// A plane that is not of two dimensions of the array.
     #[error(
-        "`rotate` in plane {plane:?} of an array of {dimensions} dimensions: expected two dimensions, counted from 0"
+        "`rotate90` in plane {plane:?} of an array of {dimensions} dimensions: expected two dimensions, counted from 0"
     )]
     Plane {
         /// As given.
@@ -90,7 +46,7 @@ pub enum ArrayProblem {
     },
     /// A rotation that would change the shape.
     #[error(
-        "`rotate` in plane {plane:?} needs equal lengths, but a row has {lengths:?}: give a crop with equal lengths"
+        "`rotate90` in plane {plane:?} needs equal lengths, but a row has {lengths:?}: give a crop with equal lengths"
     )]
     Sides {
         /// As given.
@@ -99,7 +55,7 @@ pub enum ArrayProblem {
         lengths: (u64, u64),
     },
     /// Another number of pad values than features.
-    #[error("`pad` has {found} values for {features} features: give one for each")]
+    #[error("`pad_value` has {found} values for {features} features: give one for each")]
     PadCount {
         /// Values given.
         found: usize,
@@ -107,7 +63,7 @@ pub enum ArrayProblem {
         features: usize,
     },
     /// A pad value that the type of the array cannot hold.
-    #[error("`pad` is {value}, which {dtype} cannot hold")]
+    #[error("`pad_value` is {value}, which {dtype} cannot hold")]
     Pad {
         /// As given.
         value: f64,
@@ -132,7 +88,7 @@ pub enum ArrayProblem {
         reason: &'static str,
     },
     /// Padding without a crop.
-    #[error("`pad` without a crop: give the size to pad to as a crop")]
+    #[error("`pad_value` without a crop: give the size to pad to as a crop")]
     PadWithoutCrop,
     /// Rows or batches of more bytes than any machine has.
     #[error("a row of shape {shape:?} and {dtype} is too large for memory: use a smaller crop")]

@@ -1,0 +1,135 @@
+//! The fields of a configuration as groups: what is decoded and what moves together.
+
+use crate::error::Result;
+use crate::mixing::Mixing;
+use crate::options::{
+    Arrays, Clip, Column, Config, Field, FurtherImage, Image, InvalidOptions, Mask, Objects, Pixels, Tokens, View,
+    check_exclusions,
+};
+use shardtool_decode::{Output, PixelFormat};
+
+/// The fields of a configuration.
+#[derive(Clone)]
+pub(crate) struct Groups {
+    pub(crate) content: Content,
+    /// The columns, without those of objects.
+    pub(crate) columns: Vec<Column>,
+    pub(crate) arrays: Vec<Arrays>,
+    pub(crate) tokens: Option<Tokens>,
+}
+
+/// What is read of each record in addition to columns and arrays.
+#[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one per loader")]
+pub(crate) enum Content {
+    /// Its image or the frames of a clip, decoded and transformed.
+    Images(Images),
+    /// The record itself, with its CRC checked.
+    Records,
+    /// Nothing.
+    Columns,
+}
+
+/// An image or a clip, and what shares its geometry.
+#[derive(Clone)]
+pub(crate) struct Images {
+    /// What is made of each image: an array of the batch each. None if buckets have the steps.
+    pub(crate) views: Vec<View>,
+    /// Frames of a video in place of the record's image: every array has them as a dimension after the first.
+    pub(crate) clip: Option<Clip>,
+    /// Further images, arrays of the batch of their own.
+    pub(crate) more: Vec<FurtherImage>,
+    pub(crate) masks: Vec<Mask>,
+    pub(crate) objects: Option<Objects>,
+    /// How the rows of a batch are mixed; set when the configuration is resolved.
+    pub(crate) mixing: Option<Mixing>,
+    /// Leaves the pixels unmixed.
+    pub(crate) defer_mixing: bool,
+    pub(crate) pixels: Pixels,
+    /// The type, layout and normalisation of a batch's pixels; `None` if it has them as steps leave them.
+    pub(crate) output: Option<Output>,
+}
+
+impl Groups {
+    /// Groups the fields of a configuration.
+    ///
+    /// # Errors
+    /// [`Error::Options`](crate::Error::Options).
+    pub(crate) fn new(config: &Config) -> Result<Self> {
+        check_exclusions(config)?;
+        let mut groups = Groups { content: Content::Columns, columns: vec![], arrays: vec![], tokens: None };
+        let (mut more, mut masks, mut objects) = (vec![], vec![], None);
+        for field in &config.fields {
+            match field {
+                Field::Record => groups.set_content(Content::Records, "Record")?,
+                Field::Image(Image { views, pixels }) => {
+                    groups.set_content(Content::Images(Images::new(views, None, pixels, config)?), "Image")?;
+                }
+                Field::Clip(clip) => {
+                    let images = Images::new(&clip.views, Some(clip.clone()), &clip.pixels, config)?;
+                    groups.set_content(Content::Images(images), "Clip")?;
+                }
+                Field::FurtherImage(further) => more.push(further.clone()),
+                Field::Mask(mask) => masks.push(mask.clone()),
+                Field::Objects(given) => once(&mut objects, given.clone(), "Objects")?,
+                Field::Arrays(arrays) => groups.arrays.push(arrays.clone()),
+                Field::Column(column) => groups.columns.push(column.clone()),
+                Field::Tokens(tokens) => once(&mut groups.tokens, tokens.clone(), "Tokens")?,
+            }
+        }
+        let names = groups.columns.iter().map(|column| &column.feature).chain(masks.iter().map(|mask| &mask.feature));
+        let names: Vec<_> = names.chain(more.iter().map(|further| &further.feature)).collect();
+        if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(InvalidOptions::Twice { field: format!("{name:?}") }.into());
+        }
+        if let Content::Images(images) = &mut groups.content {
+            (images.more, images.masks, images.objects) = (more, masks, objects);
+        }
+        Ok(groups)
+    }
+
+    fn set_content(&mut self, content: Content, field: &str) -> Result<()> {
+        if !matches!(self.content, Content::Columns) {
+            return Err(InvalidOptions::Twice { field: format!("`{field}`") }.into());
+        }
+        self.content = content;
+        Ok(())
+    }
+
+    /// Returns how images are decoded; `None` without images.
+    pub(crate) fn images(&self) -> Option<&Images> {
+        match &self.content {
+            Content::Images(images) => Some(images),
+            Content::Records | Content::Columns => None,
+        }
+    }
+}
+
+fn once<T>(place: &mut Option<T>, field: T, name: &str) -> Result<()> {
+    match place.replace(field) {
+        None => Ok(()),
+        Some(_) => Err(InvalidOptions::Twice { field: format!("`{name}`") }.into()),
+    }
+}
+
+impl Images {
+    fn new(views: &[View], clip: Option<Clip>, pixels: &Pixels, config: &Config) -> Result<Self> {
+        let output = pixels.output()?;
+        Ok(Images {
+            views: views.to_vec(),
+            clip,
+            more: vec![],
+            masks: vec![],
+            objects: None,
+            mixing: None,
+            defer_mixing: config.defer_pixels,
+            pixels: pixels.clone(),
+            output: output.filter(|_| !config.defer_pixels),
+        })
+    }
+
+    /// Returns the channels and bits of the pixels.
+    pub(crate) fn pixel_format(&self) -> PixelFormat {
+        self.pixels.format()
+    }
+}

@@ -1,0 +1,51 @@
+//! Columns: values of a feature, as they are stored.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The values of a feature of each record. A batch has them by the feature's name: an array `[N]` of one number for each record,
+/// the numbers of all records and where each record's end (ragged), or byte strings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Column {
+    /// Name of the feature.
+    #[schemars(extend("x-positional" = true))]
+    pub feature: String,
+    /// How the values are laid out in a batch. Default: as the index says, see [`Layout::Auto`].
+    #[serde(default)]
+    #[schemars(skip)]
+    pub layout: Layout,
+}
+
+/// How the values of a feature are laid out in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Layout {
+    /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the index of the first
+    /// shard, for bare files by their first record.
+    #[default]
+    Auto,
+    /// `width` numbers per record: `[N, width]`, or `[N]` if `width` is 1.
+    Numbers {
+        /// Numbers per record, at least 1.
+        width: usize,
+    },
+    /// Any number of values per record: all values, and the offset at which each record's values end.
+    Ragged,
+    /// One byte string per record: all bytes, and the offset at which each string ends.
+    Bytes,
+}
+
+impl Column {
+    /// Returns a column in the layout that the index says.
+    pub fn new(feature: impl Into<String>) -> Self {
+        Column::with_layout(feature, Layout::Auto)
+    }
+
+    /// Returns a column in a layout.
+    pub fn with_layout(feature: impl Into<String>, layout: Layout) -> Self {
+        Column { feature: feature.into(), layout }
+    }
+}

@@ -1,0 +1,42 @@
+//! Options that contradict each other.
+
+use super::Part;
+
+/// Options that contradict each other, whatever the dataset.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidOptions {
+    /// Two parts of the configuration that do not go together: see [`EXCLUSIONS`](crate::EXCLUSIONS).
+    #[error("{} does not go with {}: {reason}", part.name(), other.name())]
+    Excluded {
+        /// A part.
+        part: Part,
+        /// Another one.
+        other: Part,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A part of the configuration that needs another one.
+    #[error("{} goes through the steps of an image: add {} with steps", part.name(), needs.name())]
+    Alone {
+        /// The part.
+        part: Part,
+        /// What it needs.
+        needs: Part,
+    },
+    /// A field that may occur once.
+    #[error("the fields have {field} twice: give it once")]
+    Twice {
+        /// What occurs twice.
+        field: String,
+    },
+    /// Options of pixels that contradict each other.
+    #[error("{reason}")]
+    Pixels {
+        /// What does not fit.
+        reason: String,
+    },
+    /// A mean or standard deviation out of range.
+    #[error(transparent)]
+    Output(#[from] shardtool_decode::OutputError),
+}

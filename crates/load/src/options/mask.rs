@@ -1,0 +1,32 @@
+//! Label maps of images.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shardtool_decode::LabelDtype;
+
+/// A label map for each image: a segmentation mask, as a grey or palette PNG or a grey TIFF of the image's size, one label for
+/// each pixel. It gets the geometry of the image's steps by nearest neighbour.
+///
+/// A batch has it as `"mask"`, `[N, H, W]`; of several masks each has the name of its feature. Rows without a sample hold the
+/// largest label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Mask {
+    /// The feature with the label map.
+    #[schemars(extend("x-positional" = true))]
+    pub feature: String,
+    /// The type of the labels: `"uint8"`, or `"uint16"`, such as for instances. A label that does not fit makes a bad sample.
+    #[serde(default)]
+    pub dtype: LabelDtype,
+    /// The label outside the image, where it is padded or rotated. Default: the largest one, which losses ignore by convention.
+    #[serde(default)]
+    pub fill: Option<u16>,
+}
+
+impl Mask {
+    /// Returns a mask of 8-bit labels.
+    pub fn new(feature: impl Into<String>) -> Self {
+        Mask { feature: feature.into(), dtype: LabelDtype::U8, fill: None }
+    }
+}

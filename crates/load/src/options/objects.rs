@@ -1,0 +1,83 @@
+//! Boxes and points in an image.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Feature with the boxes of a record, as `pack` and the writers store them.
+pub const BOXES: &str = "image/object/bbox";
+
+/// Feature with the class of each object, as `pack` and the writers store it.
+pub const CLASSES: &str = "image/object/class/label";
+
+/// The objects in an image: their boxes, other numbers of theirs, and keypoints, which get the geometry of the image's steps. The
+/// defaults are what `pack` stores.
+///
+/// A batch has `"boxes"`, ragged, `[n, 4]` float32: left, top, right and bottom in pixels of the result, clipped to it; `"labels"`,
+/// ragged, int64, if `image/object/class/label` is among the properties; other properties by their feature's name; and
+/// `"keypoints"`, ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Objects {
+    /// Feature with four numbers for each object.
+    #[schemars(extend("x-positional" = true))]
+    pub boxes: String,
+    /// What the four numbers are: left, top, right, bottom (`"xyxy"`), left, top, width, height (`"xywh"`), or centre, width, height
+    /// (`"cxcywh"`).
+    pub box_format: BoxFormat,
+    /// `"fraction"` of the width and height of the stored image, or `"pixel"` of it. Also of keypoints.
+    pub unit: BoxUnit,
+    /// Features with one number for each object, such as its class, which are dropped with it.
+    pub properties: Vec<String>,
+    /// Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility 0.
+    pub keypoints: Option<String>,
+    /// The number that each point has in a mirrored object, as YOLO's `flip_idx`: `[0, 2, 1]` for a nose and two eyes, so that the left
+    /// eye stays the first after a flip. Needed with keypoints and steps that flip; `[0, 1, 2, …]` for points without sides.
+    #[schemars(inner(range(max = 4_294_967_295u64)))]
+    pub flip_index: Option<Vec<usize>>,
+    /// Objects whose box becomes narrower or lower than this, in pixels of the result, are dropped.
+    #[schemars(range(min = 0.0))]
+    pub min_size: f64,
+    /// Objects whose box becomes smaller than this, in square pixels of the result, are dropped.
+    #[schemars(range(min = 0.0))]
+    pub min_area: f64,
+}
+
+/// What the four numbers of a box are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BoxFormat {
+    /// Left, top, right, bottom.
+    #[default]
+    Xyxy,
+    /// Left, top, width, height.
+    Xywh,
+    /// Centre, width, height.
+    Cxcywh,
+}
+
+/// The unit of coordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BoxUnit {
+    /// Fractions of the width and height of the stored image.
+    #[default]
+    Fraction,
+    /// Pixels of the stored image.
+    Pixel,
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Objects {
+            boxes: BOXES.to_owned(),
+            box_format: BoxFormat::default(),
+            unit: BoxUnit::default(),
+            properties: vec![CLASSES.to_owned()],
+            keypoints: None,
+            flip_index: None,
+            min_size: 1.0,
+            min_area: 1.0,
+        }
+    }
+}

@@ -1,11 +1,10 @@
 use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::loader::{DeviceLoader, MemoryUse};
 use crate::memory::PinnedAlloc;
-use shardtool_decode::PixelFormat;
-use shardtool_load::{BadSample, Content, Loader, Monitor, Notice, Stats};
+use shardtool_load::{BadSample, Loader, Monitor, Notice, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 
@@ -24,8 +23,8 @@ pub struct ImageLoader {
 
 impl ImageLoader {
     /// Creates a loader of `load`'s replica on `device`. Batches are copied as u8 from pinned memory, regardless of
-    /// [`shardtool_load::Config::alloc`] and [`shardtool_load::Images::output`]. If rows are mixed
-    /// ([`shardtool_load::Images::mixing`]), the device does it, with the values that the host's u8 batches have.
+    /// [`shardtool_load::Config::alloc`] and the type and normalisation of its image. If rows are mixed
+    /// ([`shardtool_load::Config::batch_transform`]), the device does it, with the values that the host's u8 batches have.
     ///
     /// # Errors
     /// Those of [`Loader::new`] and [`DeviceLoader::new`].

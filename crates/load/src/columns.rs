@@ -9,7 +9,7 @@ use crate::options::{CLASSES, Classes, Column, Layout};
 use crate::splits::Splits;
 use shardtool_format::example::{BytesList, Example, Feature, Logical};
 use shardtool_format::manifest::DType;
-use shardtool_read::{Record, Shard, Split};
+use shardtool_read::{Record, Shard};
 use std::sync::Arc;
 
 /// The label of a masked row, which loss functions ignore.

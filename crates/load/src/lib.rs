@@ -110,9 +110,9 @@ pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
     Arrays, AspectRatioBuckets, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets, CLASSES, Classes, Clip,
-    ClipSampling, Column, Config, Custom, DecodedCache, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image,
+    ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image,
     InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part,
-    PixelDtype, Pixels, Prefetch, Replicas, Tokens, View, parse_size,
+    PixelDtype, Pixels, Prefetch, Replicas, Tokens, View, option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};

@@ -103,18 +103,17 @@ fn on_host<'py>(
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
     }
     let masks = batch.masks().collect::<Vec<_>>();
-    for (feature, buffer) in &masks {
-        let (Some(shape), Some(dtype)) = (batch.mask_shape(), batch.mask_dtype()) else { continue };
-        let (first, shape, owner) = (buffer.as_ptr().as_ptr(), shape.to_vec(), batch.clone());
-        // SAFETY: as above, for the masks: of this type, in the shape of `Batch::mask_shape`.
+    for mask in &masks {
+        let (first, shape, owner) = (mask.buffer.as_ptr().as_ptr(), mask.shape.to_vec(), batch.clone());
+        // SAFETY: as above, for the masks: of this type and shape.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
         let memory = unsafe {
-            match dtype {
+            match mask.dtype {
                 LabelDtype::U8 => Memory::writable(first, shape, owner),
                 LabelDtype::U16 => Memory::writable(first.cast::<u16>(), shape, owner),
             }
         };
-        dict.set_item(if masks.len() == 1 { MASK } else { feature }, memory.into_array(py)?)?;
+        dict.set_item(if masks.len() == 1 { MASK } else { mask.feature }, memory.into_array(py)?)?;
     }
     for array in batch.arrays() {
         let (feature, dtype) = (array.feature.to_owned(), array.dtype);

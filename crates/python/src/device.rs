@@ -1,6 +1,6 @@
 //! Options of devices, and arrays on a device, exported through DLPack and the CUDA array interface (version 3).
 
-use crate::config::{Size, one_of};
+use crate::config::{parse, pixels};
 use crate::error;
 use crate::process::Local;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
@@ -8,55 +8,27 @@ use pyo3::ffi::c_str;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use shardtool_cuda::dlpack::{CUDA, Managed, Versioned};
-use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, Layout, OnExhausted, Output, Part};
-use shardtool_decode::PixelFormat;
+use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, OnExhausted, Part};
+use shardtool_load::Devices;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Type, layout and normalisation of images.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct OutputOptions {
-    dtype: String,
-    layout: String,
-    mean: [f64; 3],
-    std: [f64; 3],
-}
-
-impl OutputOptions {
-    pub(crate) fn output(&self, py: Python<'_>, format: PixelFormat) -> PyResult<Output> {
-        let dtype = one_of(py, "dtype", &self.dtype, &DTYPES)?;
-        let layout = one_of(py, "layout", &self.layout, &LAYOUTS)?;
-        Output::of(format, dtype, layout, self.mean, self.std).map_err(|e| error::device(py, e.into()))
+/// Opens the devices that a JSON text names, and returns how batches are uploaded.
+pub(crate) fn open(
+    py: Python<'_>,
+    json: &str,
+    load: &mut shardtool_load::Config,
+) -> PyResult<(Vec<Device>, Config)> {
+    let options: Devices = parse(py, json)?;
+    let mut config = Config::default();
+    if let Some(pixels) = pixels(load) {
+        config.output = pixels.normalization().map_err(|e| error::load(py, e.into()))?;
     }
-}
-
-/// Options of devices of `shardtool.Loader`.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct DeviceOptions {
-    devices: Vec<String>,
-    output: OutputOptions,
-    device_memory_limit: Option<Size>,
-    slots: usize,
-}
-
-const DTYPES: [(&str, Dtype); 3] = [("float32", Dtype::F32), ("float16", Dtype::F16), ("bfloat16", Dtype::Bf16)];
-const LAYOUTS: [(&str, Layout); 2] = [("NCHW", Layout::Nchw), ("NHWC", Layout::Nhwc)];
-
-impl DeviceOptions {
-    pub(crate) fn open(&self, py: Python<'_>, longest_wait: Duration) -> PyResult<(Vec<Device>, Config)> {
-        let output = self.output.output(py, PixelFormat::RGB8)?;
-        let limit = self.device_memory_limit.as_ref();
-        let device_memory_limit = limit.map(|size| size.bytes(py, "device_memory_limit")).transpose()?;
-        let mut config = Config::default();
-        (config.output, config.slots, config.device_memory_limit) = (output, self.slots, device_memory_limit);
-        config.on_exhausted = OnExhausted::Block(longest_wait);
-        let open = |name: &String| py.detach(|| Device::named(name)).map_err(|e| error::device(py, e));
-        Ok((self.devices.iter().map(open).collect::<PyResult<_>>()?, config))
-    }
+    (config.slots, config.device_memory_limit) = (options.slots, options.memory_limit);
+    config.on_exhausted = OnExhausted::Block(load.prefetch.starve_after);
+    let open = |name: &String| py.detach(|| Device::named(name)).map_err(|e| error::device(py, e));
+    Ok((options.devices.iter().map(open).collect::<PyResult<_>>()?, config))
 }
 
 /// Which array of a batch.

@@ -238,7 +238,7 @@ pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
 
 /// Returns the error of a transform that is not a list of steps.
 pub(crate) fn transform(py: Python<'_>, error: &serde_json::Error) -> PyErr {
-    option(py, &format!("`transform`: {error}"))
+    option(py, &format!("`steps`: {error}"))
 }
 
 /// Converts an error of steps that do not fit an image in memory.

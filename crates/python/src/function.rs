@@ -40,7 +40,7 @@ pub(crate) fn custom(function: Py<PyAny>, raised: Raised) -> PixelFn {
             Some(Ok(())) => return,
             Some(Err(error)) => {
                 // The seed distinguishes the message from those for other samples.
-                let message = format!("the function of `transform` raised {error} (seed {seed})");
+                let message = format!("the function of the steps raised {error} (seed {seed})");
                 raised.set(message.clone(), error);
                 message
             }
@@ -71,7 +71,7 @@ fn call(py: Python<'_>, function: &Py<PyAny>, pixels: &mut PixelsMut<'_>, seed: 
     let found = (array.getattr("shape")?.extract::<Vec<usize>>()?, array.getattr("dtype")?.str()?.to_string());
     if found != (shape.clone(), dtype.to_owned()) {
         let message = format!(
-            "the function of `transform` returned {} {:?}: expected {dtype} {shape:?}, the size it was given",
+            "the function of the steps returned {} {:?}: expected {dtype} {shape:?}, the size it was given",
             found.1, found.0
         );
         return Err(error::option(py, &message));

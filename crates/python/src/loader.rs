@@ -128,7 +128,7 @@ impl Loader {
                 match self.resolved.raised.take(message) {
                     Some(raised) => {
                         let place = format!("record {record} of {} (id {id})", shard.display());
-                        error::with_note(py, raised, &format!("raised by the function of `transform` for {place}"))
+                        error::with_note(py, raised, &format!("raised by the function of the steps for {place}"))
                     }
                     None => error::device(py, error),
                 }

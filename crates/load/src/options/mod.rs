@@ -15,7 +15,9 @@
 //! | `bad_samples`, `prefetch`, `replica` | samples that cannot be read; what is read ahead; which part of an epoch a process takes |
 //! | `classes` | what labels mean where splits meet |
 //! | `exclusions`, `invalid` | what cannot be combined; the errors |
+//! | `device` | the devices on which batches are delivered |
 //! | `size` | sizes in bytes as text |
+//! | `schema` | the schemas of all options |
 
 mod arrays;
 mod bad_samples;
@@ -25,6 +27,7 @@ mod classes;
 mod clip;
 mod column;
 mod decoded_cache;
+mod device;
 mod exclusions;
 mod field;
 mod further_image;
@@ -34,6 +37,7 @@ mod mask;
 mod objects;
 mod prefetch;
 mod replica;
+mod schema;
 mod size;
 mod tokens;
 
@@ -45,6 +49,7 @@ pub use classes::Classes;
 pub use clip::{Clip, ClipSampling};
 pub use column::{Column, Layout};
 pub use decoded_cache::DecodedCache;
+pub use device::Devices;
 pub(crate) use exclusions::check as check_exclusions;
 pub use exclusions::{EXCLUSIONS, Exclusion, Part};
 pub use field::Field;
@@ -56,6 +61,7 @@ pub use objects::{BOXES, BoxFormat, BoxUnit, CLASSES, Objects};
 pub(crate) use prefetch::DEFAULT_BATCHES;
 pub use prefetch::{PageCache, Prefetch};
 pub use replica::Replicas;
+pub use schema::option_schemas;
 pub use size::parse_size;
 pub use tokens::Tokens;
 

@@ -4,7 +4,7 @@
 
     st.pack("photos", "dataset")                      # once
     train = st.Dataset("dataset").split("train")
-    loader = st.Loader(train, batch_size=256, transform=[st.RandomResizedCrop(224), st.HorizontalFlip()])
+    loader = st.Loader(train, 256, [st.RandomResizedCrop(224), st.HorizontalFlip()])
     for batch in loader:                              # one epoch
         batch["image"], batch["label"]                # numpy [N, H, W, 3] u8, [N] int64
 
@@ -14,21 +14,37 @@
 from typing import NoReturn
 
 from . import errors
-from .arrays import Array, Arrays
+from .arrays import Array
 from .batches import Batch, Ragged, image_label
-from .boxes import Objects, flip_index
-from .buckets import AspectRatioBuckets, LengthBuckets, shapes_within
-from .clips import Clip
+from .boxes import flip_index
+from .buckets import AspectRatioBuckets, shapes_within
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
-from .decoded_cache import DecodedCache
 from .display import Record, show
 from .errors import *  # noqa: F403
+from .fields import Views, five_crop
 from .loader import Loader, Stats
-from .mixing import CutMix, MixUp, Mosaic
+from .options import (
+    Arrays,
+    BadSamples,
+    Clip,
+    Column,
+    CutMix,
+    DecodedCache,
+    Device,
+    FurtherImage,
+    Image,
+    LengthBuckets,
+    Mask,
+    MixUp,
+    Mosaic,
+    Objects,
+    Prefetch,
+    Replica,
+    Tokens,
+)
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 from .packing import Packed, PackedPart, pack, pack_part, write_plan
-from .sequence_packing import SequencePacking
 from .transforms.foreign import ELSEWHERE
 from .transforms import (
     AugMix,
@@ -67,8 +83,6 @@ from .transforms import (
     ScaleJitter,
     Transform,
     TrivialAugmentWide,
-    Views,
-    five_crop,
     preview,
 )
 from .verification import Damage, Report, verify
@@ -80,32 +94,39 @@ __all__ = [
     "AspectRatioBuckets",
     "AugMix",
     "AutoAugment",
+    "BadSamples",
     "Balanced",
     "Batch",
     "CenterCrop",
     "Clip",
     "ColorJitter",
+    "Column",
     "Columns",
     "CornerCrop",
     "CutMix",
     "Damage",
     "Dataset",
     "DecodedCache",
+    "Device",
     "DeviceArray",
     "FixedSizeCrop",
     "Function",
+    "FurtherImage",
     "GaussianBlur",
     "HorizontalFlip",
+    "Image",
     "Interleaved",
     "LengthBuckets",
     "Loader",
+    "Mask",
     "MixUp",
-    "Mosaic",
     "Mixture",
+    "Mosaic",
     "Objects",
     "Packed",
     "PackedPart",
     "Pad",
+    "Prefetch",
     "Ragged",
     "RandAugment",
     "RandomAdjustSharpness",
@@ -129,17 +150,18 @@ __all__ = [
     "RandomVerticalFlip",
     "RandomZoomOut",
     "Record",
+    "Replica",
     "Report",
     "Resize",
     "ResizeTo",
     "ScaleJitter",
-    "SequencePacking",
     "Sequential",
     "Shard",
     "Shuffled",
     "Split",
     "Stats",
     "Subset",
+    "Tokens",
     "Transform",
     "TrivialAugmentWide",
     "Views",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _shardtool
-from .checks import instance, real, whole
+from .buckets import AspectRatioBuckets
+from .checks import instance, whole
+from .converted import BatchTransform, is_one_device
 from .errors import OptionError, OptionTypeError, OutOfRangeError
+from .fields import fields_json, function_of
+from .option import choice, optional, size, whole_from
+from .options import BadSamples, Device, Image, LengthBuckets, Prefetch, Replica
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
 
 
@@ -45,27 +51,14 @@ def as_splits(data: Any) -> list[_shardtool.Split]:
     raise OptionTypeError(f"`data` is {data!r}: expected a split, or a list of splits")
 
 
-def as_replica(rank: int | None, world_size: int | None, world: int | None) -> tuple[int | None, int | None]:
-    if world is not None:
-        if world_size is not None:
-            raise OptionError("`world` is the old name of `world_size`: give one of them")
-        world_size = world
-    if (rank is None) != (world_size is None):
-        raise OptionError("give both `rank` and `world_size`, or neither")
-    if rank is None or world_size is None:
-        return None, None
-    return whole("rank", rank, 0, 2**32 - 1), whole("world_size", world_size, 1, 2**32 - 1)
-
-
-def as_classes(classes: Any) -> str | list[str] | None:
-    if classes is None or isinstance(classes, str):
-        return classes
-    return as_names("classes", classes)
-
-
-def is_one_device(device: Any) -> bool:
-    """Returns whether this is one device: text, or an object such as `torch.device`, whose text names it."""
-    return isinstance(device, str) or not isinstance(device, Sequence)
+def as_replica(replica: Any) -> Replica:
+    """Returns the replica that was given; by default it is found later."""
+    if replica is None:
+        return Replica()
+    found: Replica = instance("replica", replica, (Replica,), "`Replica(...)`")
+    if (found.rank is None) != (found.world_size is None):
+        raise OptionError("`replica`: give both `rank` and `world_size`, or neither")
+    return found
 
 
 def as_devices(device: Any) -> list[str] | None:
@@ -82,52 +75,91 @@ def as_devices(device: Any) -> list[str] | None:
     return names
 
 
-def as_bits(bits: Any, dtype: Any, *others: Any) -> tuple[int, Any]:
-    """Returns the bits of a sample, and the floating-point type of images, if one is requested. `others` are the options of
-    floating-point images."""
-    found = 8 if bits is None else bits
-    if found not in (8, 16):
-        raise OptionError(f"`bits` is {bits!r}: expected 8 or 16")
-    if str(dtype).removeprefix("torch.") != "uint16":
-        return int(found), dtype
-    if bits == 8:
-        raise OptionError('`dtype="uint16"` has the samples of `bits=16`: leave out `bits=8`')
-    if any(value is not None for value in others):
-        raise OptionError('`dtype="uint16"` has the samples as they are, NHWC: leave out `layout`, `mean` and `std`')
-    return 16, None
-
-
-def as_output(
-    dtype: str | None,
-    layout: str | None,
-    mean: Sequence[float] | float | None,
-    std: Sequence[float] | float | None,
-    channels: int = 3,
-) -> dict[str, Any]:
-    """Returns type, layout and normalisation of images, with defaults."""
-    output: dict[str, Any] = {"dtype": dtype or "float32", "layout": layout or "NCHW"}
-    # A dtype of torch: `torch.float16`.
-    output["dtype"] = str(output["dtype"]).removeprefix("torch.")
-    instance("layout", output["layout"], (str,), '`"NCHW"` or `"NHWC"`')
-    for name, given, default in (("mean", mean, 0.0), ("std", std, 1.0)):
-        values: Any = [given] if channels == 1 and isinstance(given, (int, float)) else given
-        if values is not None and not hasattr(values, "__len__"):
-            raise OptionTypeError(f"`{name}` is {values!r}: expected {'one number' if channels == 1 else 'three numbers'}")
-        numbers = [default] * channels if values is None else [real(name, value) for value in values]
-        if len(numbers) != channels:
-            expected = "one for grey" if channels == 1 else "one for each of red, green, blue"
-            raise OptionError(f"`{name}` has {len(numbers)} numbers: expected {expected}")
-        # The native module takes three, of which grey uses the first.
-        output[name] = (numbers * 3)[:3]
-    return output
-
-
-def as_size(name: str, value: Any) -> Any:
-    """Returns bytes, or text that the native module parses."""
-    return value if isinstance(value, str) else whole(name, value)
+def as_classes(classes: Any) -> str:
+    """Returns what labels mean where splits meet, as JSON."""
+    if classes is None:
+        return '"equal"'
+    return json.dumps(choice("union", "ids")("classes", classes) if isinstance(classes, str) else {"names": as_names("classes", classes)})
 
 
 def as_names(name: str, values: Any) -> list[str]:
     if not isinstance(values, Sequence) or isinstance(values, str) or not all(isinstance(v, str) for v in values):
         raise OptionTypeError(f"`{name}` is {values!r}: expected a list of names")
     return list(values)
+
+
+def native_options(
+    given: Mapping[str, Any], devices: list[str] | None, local_replicas: int | None, splits: list[_shardtool.Split]
+) -> dict[str, Any]:
+    """Returns what the native loader takes: its configuration as JSON, and what JSON cannot hold.
+
+    Raises `OptionError` and `OptionTypeError` that name the argument.
+    """
+    fields, buckets, device, order = given["fields"], given["buckets"], given["device"], given["order"]
+    replica: Replica = given["replica"]
+    instance("order", order, ORDERS, "`Shuffled()`, `Sequential()` or `Interleaved(...)`")
+    classes = as_classes(given["classes"])
+    config = {
+        "batch_size": whole("batch_size", given["batch_size"], 1, 2**32 - 1),
+        "fields": fields_json(fields, bucketed=isinstance(buckets, AspectRatioBuckets)),
+        "batch_transform": _batch_transform(given["batch_transform"]),
+        "buckets": _buckets(buckets),
+        "classes": json.loads(classes),
+        "order": order._json(),
+        "seed": int(order.seed),
+        "remainder": optional(choice("drop", "pad", "mask"))("remainder", given["remainder"]),
+        "bad_samples": _bad_samples(given["bad_samples"])._json(),
+        "policy": replica.policy,
+        "memory": optional(size)("memory", given["memory"]),
+        "workers": optional(whole_from(1, 2**32 - 1))("workers", given["workers"]),
+        "prefetch": _prefetch(given["prefetch"])._json(),
+    }
+    if isinstance(buckets, AspectRatioBuckets) and not any(isinstance(field, Image) for field in fields):
+        config["fields"].append({"image": Image()._json()})
+    source = given["source"]
+    if source is not None:
+        instance("source", source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
+        source = source._native(splits, classes)
+    if devices is not None and local_replicas not in (None, len(devices)):
+        raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")
+    return {
+        "config": json.dumps(config),
+        "function": buckets._function() if isinstance(buckets, AspectRatioBuckets) else function_of(fields),
+        "source": source,
+        "rank": replica.rank,
+        "world_size": replica.world_size,
+        "local_replicas": len(devices) if devices is not None else local_replicas or 1,
+        "device": None if devices is None else json.dumps(_device(device, devices)),
+    }
+
+
+def _batch_transform(given: Any) -> list[Any]:
+    transforms = [] if given is None else [given] if isinstance(given, BatchTransform) else list(given)
+    if (given is not None and not transforms) or not all(isinstance(transform, BatchTransform) for transform in transforms):
+        expected = "a list of `MixUp(...)`, `CutMix(...)` and `Mosaic(...)`"
+        raise OptionTypeError(f"`batch_transform` is {given!r}: expected {expected}")
+    return [transform._named() for transform in transforms]
+
+
+def _buckets(given: Any) -> Any:
+    if given is None:
+        return None
+    instance("buckets", given, (AspectRatioBuckets, LengthBuckets), "`AspectRatioBuckets(...)` or `LengthBuckets(...)`")
+    return {"aspect_ratio" if isinstance(given, AspectRatioBuckets) else "length": given._json()}
+
+
+def _bad_samples(given: Any) -> BadSamples:
+    if given is None or isinstance(given, str):
+        return BadSamples(given)  # type: ignore[arg-type]
+    found: BadSamples = instance("bad_samples", given, (BadSamples,), '"error", "mask", "substitute" or `BadSamples(...)`')
+    return found
+
+
+def _prefetch(given: Any) -> Prefetch:
+    if isinstance(given, Prefetch):
+        return given
+    return Prefetch(None if given is None else whole("prefetch", given, 1, 2**32 - 1))
+
+
+def _device(given: Any, devices: list[str]) -> dict[str, Any]:
+    return {**(given._json() if isinstance(given, Device) else {}), "devices": devices}

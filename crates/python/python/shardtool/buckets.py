@@ -1,17 +1,17 @@
-"""Batches of one shape each, from images of many aspect ratios or samples of many lengths."""
+"""Batches of one shape each, from images of many aspect ratios."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from . import _shardtool
-from .checks import instance, real, whole
+from .checks import whole
+from .converted import function_of, views_of
 from .errors import OptionError, OptionTypeError
-from .transforms import Step, Views
-from .transforms.views import native_views
+from .transforms import Step
 
-__all__ = ["AspectRatioBuckets", "LengthBuckets", "shapes_within"]
+__all__ = ["AspectRatioBuckets", "shapes_within"]
 
 
 class AspectRatioBuckets:
@@ -44,73 +44,24 @@ class AspectRatioBuckets:
             raise OptionError("`shapes` is empty: expected at least one")
         #: The steps of each shape.
         self.steps = [steps(height, width) for height, width in self.shapes]
+        if any(isinstance(one, Mapping) for one in self.steps):
+            raise OptionError("`buckets`: several views have several shapes; give a list of steps")
+        self._function()
         #: Pixels of a batch, at most.
         self.max_pixels = None if max_pixels is None else whole("max_pixels", max_pixels, 1)
 
-    def _native(self) -> dict[str, Any]:
-        if any(isinstance(steps, Views) for steps in self.steps):
-            raise OptionError("`buckets`: `Views` have several shapes; give a list of steps")
-        views = [native_views(steps) for steps in self.steps]
-        functions = [function for _, function in views]
+    def _json(self) -> dict[str, Any]:
+        return {"shapes": self.shapes, "steps": [views_of(steps)[0]["steps"] for steps in self.steps], "max_pixels": self.max_pixels}
+
+    def _function(self) -> Callable[..., Any] | None:
+        """Returns the function at the end of the steps of every shape."""
+        functions = [function_of(steps) for steps in self.steps]
         if any(function is not functions[0] for function in functions):
             raise OptionError("`buckets`: the steps of the shapes end with different functions: give the same one to each")
-        steps = [named[0][1] for named, _ in views]
-        return {"shapes": self.shapes, "steps": steps, "lengths": None, "budget": self.max_pixels, "padded": []}
+        return functions[0]
 
     def __repr__(self) -> str:
         return f"AspectRatioBuckets({self.shapes})"
-
-
-class LengthBuckets:
-    """Samples of similar lengths share a batch: each sample goes to the smallest bound that is at least its length, as a
-    column of the index says.
-
-    Parameters
-    ----------
-    feature
-        The integer feature with the length of each sample.
-    bounds
-        The bounds, ascending.
-    max_tokens
-        Tokens of a batch, at most: a batch has as many rows as fit at its bound, at least 1 and at most `batch_size`.
-        Default: every batch has `batch_size` rows.
-    longer
-        What happens to samples that are longer than the last bound: `"error"`, or `"cut"`: they belong to the last bucket.
-    padded
-        Columns of numbers that become `[N, bound]` arrays, and the number after the values of a row.
-    """
-
-    def __init__(
-        self,
-        feature: str,
-        bounds: Sequence[int],
-        *,
-        max_tokens: int | None = None,
-        longer: Literal["error", "cut"] = "error",
-        padded: Mapping[str, float] | None = None,
-    ):
-        #: The feature with the lengths.
-        self.feature = instance("feature", feature, (str,), "the name of a feature")
-        #: The bounds.
-        self.bounds = [whole("bounds", bound, 1, 2**32 - 1) for bound in bounds]
-        #: Tokens of a batch, at most.
-        self.max_tokens = None if max_tokens is None else whole("max_tokens", max_tokens, 1)
-        if longer not in ("error", "cut"):
-            raise OptionError(f'`longer` is {longer!r}: expected "error" or "cut"')
-        #: What happens to longer samples.
-        self.longer = longer
-        padded = {} if padded is None else padded
-        instance("padded", padded, (Mapping,), "a dict of columns and numbers")
-        #: Columns that become arrays, and what is after the values of a row.
-        self.padded = {str(column): real(f"padded[{column!r}]", fill) for column, fill in padded.items()}
-
-    def _native(self) -> dict[str, Any]:
-        lengths = (self.feature, self.bounds, self.longer == "cut")
-        padded = list(self.padded.items())
-        return {"shapes": [], "steps": [], "lengths": lengths, "budget": self.max_tokens, "padded": padded}
-
-    def __repr__(self) -> str:
-        return f"LengthBuckets({self.feature!r}, {self.bounds})"
 
 
 def shapes_within(pixels: int, step: int, max_ratio: int = 2) -> list[tuple[int, int]]:

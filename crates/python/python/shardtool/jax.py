@@ -2,13 +2,12 @@
 
     from shardtool.jax import Loader
 
-    for batch in Loader(split, batch_size=256, transform=[...]):
+    for batch in Loader(split, 256, [...]):
         x = batch["image"]                     # jax.Array [N, H, W, 3] u8
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
@@ -52,11 +51,11 @@ else:
 class Loader(_loader.Loader[T, Batch], Generic[T]):
     """`shardtool.Loader` whose batches hold JAX arrays.
 
-    `rank` and `world_size` are by default JAX's process index and count if there are several processes. 64-bit
+    Rank and world size of `replica` are by default JAX's process index and count if there are several processes. 64-bit
     integers become 32-bit ones, unless `jax_enable_x64` is set.
 
     JAX releases memory of the host during its own calls, not when Python drops an array. With the default memory budget the
-    loader allocates other batches in the meantime, and only logs it; with a given `memory_budget` it copies arrays for CPU
+    loader allocates other batches in the meantime, and only logs it; with a given `memory` it copies arrays for CPU
     devices, so that the budget holds.
 
     Parameters
@@ -75,42 +74,30 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     # Batches that JAX has not released yet count as held, even if the loop holds none.
     _warns_of_growth = False
 
-    if not TYPE_CHECKING:
-        # The old name of a `device` that is a list. Type checkers and `help` see the signature of `shardtool.Loader`.
-        def __init__(self, *args: Any, devices: Sequence[jax.Device] | None = None, **options: Any) -> None:
-            if devices is not None:
-                if options.get("device") is not None:
-                    raise OptionError("`devices` is the old name of a `device` that is a list: give one of them")
-                options["device"] = list(devices)
-            super().__init__(*args, **options)
-
-        __init__.__signature__ = inspect.signature(_loader.Loader.__init__)
-
-    def _place(self, device: Any, local_replicas: int | None) -> tuple[Any, int | None]:
+    def _place(self, devices: Any, local_replicas: int | None) -> tuple[Any, int | None]:
         self._device: jax.Device | None = None
         self._devices: list[jax.Device] | None = None
-        if isinstance(device, jax.Device):
-            self._device = device
+        if isinstance(devices, jax.Device):
+            self._device = devices
             return None, local_replicas
-        if isinstance(device, Sequence) and device and all(isinstance(one, jax.Device) for one in device):
-            self._devices = list(device)
+        if isinstance(devices, Sequence) and devices and all(isinstance(one, jax.Device) for one in devices):
+            self._devices = list(devices)
             self._sharding = _sharding(self._devices)
             return None, len(self._devices)
-        return device, local_replicas
+        return devices, local_replicas
 
     def _resolve(self) -> launch.Launch:
-        if self._rank is None and jax.process_count() > 1:
+        if self._replica.rank is None and jax.process_count() > 1:
             found = launch.resolve(jax.process_index(), jax.process_count())
             return found._replace(source="from jax.distributed")
         return super()._resolve()
 
     def _convert(self, batch: dict[str, Any]) -> Any:
         # With several devices, `_gather` puts batches on them.
-        if self._output is not None and self._output["dtype"] == "bfloat16":
-            # numpy has no bfloat16: the array holds its bits.
-            for name in self._pictures(batch):
-                if isinstance(batch[name], np.ndarray):
-                    batch[name] = batch[name].view(jax.numpy.bfloat16)
+        # numpy has no bfloat16: the array holds its bits.
+        for name in self._pictures(batch, "bfloat16"):
+            if isinstance(batch[name], np.ndarray):
+                batch[name] = batch[name].view(jax.numpy.bfloat16)
         return batch if self._devices is not None else _each(batch, self._array)
 
     def _array(self, value: Any) -> Any:
@@ -127,7 +114,7 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
         copied there if a memory budget was given."""
         _check_exact(value)
         array: jax.Array = jax.device_put(value, device)
-        if self._arguments["memory_budget"] is not None and next(iter(array.devices())).platform == "cpu":
+        if self._arguments["memory"] is not None and next(iter(array.devices())).platform == "cpu":
             array = jax.device_put(value.copy(), device)
         return array
 
@@ -156,7 +143,7 @@ def _check_exact(value: np.ndarray) -> None:
     if not np.array_equal(kept, value, equal_nan=value.dtype.kind == "f"):
         raise OptionError(
             f"a column of {value.dtype} has values that {kept.dtype} does not hold, and JAX would convert them: call "
-            'jax.config.update("jax_enable_x64", True), or leave the column out of `columns`'
+            'jax.config.update("jax_enable_x64", True), or leave the column out of `fields`'
         )
 
 
@@ -165,7 +152,7 @@ def _sharding(devices: Sequence[jax.Device]) -> NamedSharding:
     every = list(devices)
     if jax.process_count() > 1:
         if every != jax.local_devices():
-            raise OptionError("`devices`: with several processes, each has to use all of its `jax.local_devices()`")
+            raise OptionError("`device`: with several processes, each has to use all of its `jax.local_devices()`")
         every = sorted(jax.devices(), key=lambda device: device.process_index)
     # JAX's constructor has no type annotations.
     spec: Any = PartitionSpec

@@ -6,26 +6,20 @@ import atexit
 import inspect
 import json
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn
 
-from . import _shardtool, dataloader_words, launch
-from .arguments import Records, as_devices, as_replica, as_splits, is_one_device
-from .arrays import Arrays
+from . import _shardtool, launch, unknown_words
+from .arguments import Records, as_devices, as_replica, as_splits, native_options
 from .batches import Batch
-from .boxes import Objects
-from .buckets import AspectRatioBuckets, LengthBuckets
+from .buckets import AspectRatioBuckets
 from .checks import instance, whole
-from .clips import Clip
-from .decoded_cache import DecodedCache
+from .converted import BatchTransform, is_one_device
 from .display import stats_html
 from .errors import OptionTypeError, StateError
-from .loader_options import native_options
-from .mixing import BatchTransform
+from .fields import Fields, as_fields, picture_names, pixels_of
+from .options import BadSamples, Device, LengthBuckets, Prefetch, Replica
 from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
-from .sequence_packing import SequencePacking
-from .transforms import Step, Views
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -91,32 +85,35 @@ class Loader(Generic[T, B]):
         A split, or a list of splits; ids then count through all of them.
     batch_size
         Rows of a batch on each replica, at least 1. With `buckets` that have a limit of pixels or tokens, at most; with
-        `packing`, of several samples each.
-    transform
-        Steps that give every image the same size, optionally followed by a function of your own; or `Views`, several such
-        lists. `None` delivers images as stored.
-    columns
-        Features to deliver in addition to image and label.
+        `Tokens`, of several samples each.
+    fields
+        What a batch has of each record: a field such as `Image(...)`, a list of them (the name of a feature is a `Column`), or
+        the steps of the image alone. `None` is the image as it is stored. The label is always there, if the dataset has one.
+    batch_transform
+        `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
+        `[N, num_classes]` float32.
+    buckets
+        `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps of the
+        image.
     classes
         What labels mean where splits meet. Default: all splits must name the same classes in the same order. A list of names
         maps the labels of each split by name, such as `classes=train.classes` for a validation set that was packed alone;
         `"union"` does so with the names of the first split and those that others add; `"ids"` takes equal numbers as equal
         classes. The labels of objects are mapped alike. `loader.classes` has the names.
     order
-        `Shuffled()`, `Sequential()` or `Interleaved(run, window)`.
+        `Shuffled(seed)`, `Sequential(seed)` or `Interleaved(run, window, seed)`. The seed is also that of random steps.
     source
         The samples of an epoch: `Subset`, `Balanced`, `Weighted` or `Mixture`. Default: each sample once.
-    seed
-        Seed of order and augmentation, 0 to 2⁶⁴ − 1.
     remainder
         What happens to the last step of an epoch if samples do not fill it: `"drop"` it, `"pad"` it with the
         first samples, or `"mask"` its last rows. Default: `"mask"` in sequential order, else `"drop"`.
-    on_bad
-        What happens to a sample that cannot be read or decoded: `"error"`, `"mask"` its row, or `"substitute"`
-        another one. Default: `"mask"` if the remainder is masked, else `"substitute"`.
-    max_bad
-        The run ends if more samples than this are bad, each counted once. Default: 1 % of the samples, at least 16.
-    memory_budget
+    bad_samples
+        What happens to a sample that cannot be read or decoded: `"error"`, `"mask"` its row, or `"substitute"` another one; or
+        `BadSamples(on_bad, max_bad=...)`, which also says how many end the run.
+    replica
+        `Replica(rank, world_size)`: which part of an epoch this process takes, and how replicas share it. Default: from
+        `torch.distributed` if it is initialised, else from the environment (torchrun, Open MPI, SLURM steps).
+    memory
         Bytes, or text such as `"4GiB"`, for batches (also those that the consumer holds) and decoding; kept
         exactly. Default: memory for two batches ahead, at most half of what the container leaves this process; if the
         consumer holds more batches than that, the loader warns once and allocates more, until 90 % of the container's
@@ -124,112 +121,30 @@ class Loader(Generic[T, B]):
     workers
         Threads. Default: the CPUs that this process may use, divided by the ranks on this machine.
     prefetch
-        Batches built ahead. Default: 2, more when that helps.
-    rank, world_size
-        This process's replica. Default: from `torch.distributed` if it is initialised, else from the
-        environment (torchrun, Open MPI, SLURM steps).
-    local_replicas
-        Number of replicas that this process serves with one set of workers and one budget. If each of `world_size`
-        processes serves that many, the replicas of process `rank` start at `rank * local_replicas`.
+        Batches built ahead; or `Prefetch(...)`, which also has the bytes that are read ahead and requested from stores.
+        Default: 2, more when that helps.
     device
-        `"cuda:0"`, or several devices, each one replica. `"cpu"` is the same as `None`.
-    mode
-        `"RGB"`, or `"L"` for grey images of one channel (the names are Pillow's): the luma of a JPEG, without decoding its
-        chroma, and of other images what Pillow's `convert("L")` returns. On the host only.
-    bits
-        Bits of a sample: 8, or 16, which keeps all bits of PNG and TIFF and multiplies 8-bit samples by 257. Steps must
-        then be geometry or `RandomErasing`. On the host only.
-    dtype
-        Type of the images: `"float32"`, `"float16"` or `"bfloat16"`; or `"uint16"`, the samples of `bits=16`, NHWC.
-    layout
-        Order of their dimensions: `"NCHW"` or `"NHWC"`.
-    mean, std
-        Mean and standard deviation of each channel (red, green, blue; or one number for grey), for pixels from 0 to 1.
-        Any of a floating-point `dtype`, `layout`, `mean` and `std` makes images `(x / 255 - mean) / std`, with 65535 in place
-        of 255 for 16 bits, float32 NCHW with mean 0 and standard deviation 1 unless given; so does a CUDA `device`. Without
-        them images are u8 NHWC, or u16 with `bits=16`.
-    device_memory_limit
-        Bytes, or text, that batches may use on each device. Default: all of its memory.
-    slots
-        Batches that each device has memory for: held by the consumer, being uploaded, or ready. Default: 4.
-    policy
-        How replicas share an epoch: by `"sample"`, by `"shard"`, or `"off"`: each replica gets every sample.
-    apply_orientation
-        Whether to apply the orientation in the images' EXIF data.
-    scaled_decode
-        Whether to decode a JPEG at 1/2, 1/4 or 1/8 where the crop is then still twice as large as the result in both directions,
-        as Pillow's `reducing_gap=2.0`: much faster for large photographs. Pixels differ a little, always in the same way.
-    mask
-        Feature that holds a label map for each image (a segmentation mask: a grey or palette PNG or a grey TIFF of the
-        image's size). It goes through the same geometry with nearest-neighbour sampling; batches have it as `"mask"`,
-        `[N, H, W]` of type `mask_dtype`, filled with its largest value in rows without a sample. Of several features each
-        has its own name in the batch. On the host only, and not with `Views`.
-    mask_dtype
-        Type of the labels: `"uint8"`, or `"uint16"`, such as for instances. A label that does not fit makes a bad sample.
-    mask_fill
-        The label outside the image, where it is padded or rotated. Default: the largest one, which losses ignore.
-    more_images
-        Features with further images of each record, of the size of its image. They go through the same steps with the same
-        random numbers; batches have them by their feature's name. A dict gives the kind of each: `{"depth": "values"}`, which
-        follow the geometry by nearest neighbour and stay as they are stored, `[N, H, W, C]` uint8 or uint16, or `"color"`.
-        Without a kind, grey of 16 bits and palettes are refused where their values would change. On the host only.
-    clip
-        `Clip(...)`: frames of a video in place of the image; batches have them by their feature's name. On the host only, and
-        not with masks, objects, further images or `batch_transform`.
-    objects
-        Boxes, other values and keypoints of objects, which go through the same geometry. On the host only; not with `Views`.
-    batch_transform
-        `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
-        `[N, num_classes]` float32. Not with `Views` or masks; with objects `Mosaic` only. A `device` mixes images itself.
-    buckets
-        `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps, so
-        leave out `transform`. On the host only; not with `Interleaved` order or the policy `"shard"`.
-    packing
-        `SequencePacking(...)`: several samples of tokens in each row. Of columns only; not with the policy `"shard"`.
-    decoded_cache
-        `DecodedCache(size)`: keeps decoded images, frames and masks of a bounded size from one epoch to the next.
-    arrays
-        Arrays of each record: `Arrays(...)`, the name of a feature whose arrays all have one shape, or a list of these. With a
-        `transform` in addition to images, otherwise without images. On the host only.
-    float_range
-        `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255. Values between are scaled linearly,
-        values outside are clamped. Default: such images are bad samples.
-    truncated
-        `"error"`: a JPEG that is cut or damaged is a bad sample. `"fill"`: it is what libjpeg-turbo makes of it, as Pillow with
-        `LOAD_TRUNCATED_IMAGES`: what is missing is grey. `stats()["filled"]` counts these images.
-    page_cache
-        `"keep"`, or `"release"`, which drops a record's pages once its sample is decoded.
-    read_ahead
-        Bytes, or text, of records to read ahead into the page cache, or to request ahead from an object store; 0 turns it off.
-    fetch_gap
-        In an object store, records are requested together if at most this many bytes (or text) lie between them.
-    fetch_size
-        Bytes, or text, of a request of several records in an object store, at most.
-    starve_after
-        Seconds to wait when the consumer holds every batch, before `StarvedError`.
+        `"cuda:0"`, or several devices, each one replica; or `Device(...)`, which also limits their memory. `"cpu"` is the same
+        as `None`.
     collate_fn
         Called with each batch; the loop receives what it returns. `image_label` returns the pair
         `(image, label)`.
-    world
-        Old name of `world_size`.
 
     A batch is a dict:
 
-    - `"image"`: `[N, H, W, 3]` u8 RGB, or as `mode`, `bits`, `dtype` and `layout` say: the loader's own memory, no copy.
-      Without `transform` a list of N byte strings.
+    - what each field says: `"image"`, `"mask"`, columns by their feature's name, and so on;
     - `"label"`: `[N]` int64, if the dataset has labels; `"id"`: `[N]` int64, the id of each row's sample, −1 for none;
-      `"valid"`: `[N]` bool, whether the row has a sample.
-    - with `Views`, `"image.NAME"` for each view instead of `"image"`.
-    - each array of `arrays` by its feature's name: `[N, …]` of the stored type (bfloat16 as its bits, uint16).
-    - with `clip`, its feature's name instead of `"image"`: `[N, frames, H, W, 3]`.
-    - with `packing`, what `SequencePacking` says.
-    - each of `columns` by its feature's name: an array `[N]`, a list of N byte strings, or a `Ragged`.
+      `"valid"`: `[N]` bool, whether the row has a sample;
+    - with `Tokens`: `"segment_ids"` `[N, capacity]` int32, the number of each token's sample in its row, from 1, and 0 after the
+      last one; `"position_ids"` `[N, capacity]` int32, the position of each token in its sample, from 0; `"id"` and `"seq_lens"`:
+      `Ragged`, id and number of tokens of each sample of each row; other columns of numbers: `Ragged`, with the values of each
+      sample.
 
-    Rows without a sample (see `remainder` and `on_bad`) have pixels and arrays of 0 and label −100.
+    Rows without a sample (see `remainder` and `bad_samples`) have pixels and arrays of 0 and label −100.
 
     With a CUDA `device` images and numbers are `DeviceArray`s, which frameworks take through DLPack or the CUDA array
-    interface; byte strings and ragged columns stay on the host, and `"host"` is a dict of the numbers as numpy arrays. With
-    `local_replicas` or several devices a batch is a list of such dicts, one for each replica.
+    interface; byte strings stay on the host, and `"host"` is a dict of the numbers of rows as numpy arrays. With
+    `Replica(local_replicas=...)` or several devices a batch is a list of such dicts, one for each replica.
 
     Raises
     ------
@@ -246,72 +161,39 @@ class Loader(Generic[T, B]):
         self,
         data: _shardtool.Split | Sequence[_shardtool.Split],
         batch_size: int,
-        transform: Sequence[Step] | Views | None = None,
+        fields: Fields | None = None,
         *,
-        columns: Sequence[str] | None = None,
+        batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
+        buckets: AspectRatioBuckets | LengthBuckets | None = None,
         classes: Sequence[str] | Literal["union", "ids"] | None = None,
         order: Shuffled | Sequential | Interleaved = Shuffled(),
         source: Subset | Balanced | Weighted | Mixture | None = None,
-        seed: int = 0,
         remainder: Literal["drop", "pad", "mask"] | None = None,
-        on_bad: Literal["error", "mask", "substitute"] | None = None,
-        max_bad: int | None = None,
-        memory_budget: int | str | None = None,
+        bad_samples: Literal["error", "mask", "substitute"] | BadSamples | None = None,
+        replica: Replica | None = None,
+        memory: int | str | None = None,
         workers: int | None = None,
-        prefetch: int | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        local_replicas: int | None = None,
+        prefetch: int | Prefetch | None = None,
         device: Any = None,
-        mode: Literal["RGB", "L"] = "RGB",
-        bits: Literal[8, 16] | None = None,
-        dtype: Literal["float32", "float16", "bfloat16", "uint16"] | None = None,
-        layout: Literal["NCHW", "NHWC"] | None = None,
-        mean: Sequence[float] | float | None = None,
-        std: Sequence[float] | float | None = None,
-        device_memory_limit: int | str | None = None,
-        slots: int | None = None,
-        policy: Literal["sample", "shard", "off"] = "sample",
-        apply_orientation: bool = False,
-        scaled_decode: bool = False,
-        mask: str | Sequence[str] | None = None,
-        mask_dtype: Literal["uint8", "uint16"] = "uint8",
-        mask_fill: int | None = None,
-        more_images: Sequence[str] | Mapping[str, Literal["color", "values"] | None] | None = None,
-        clip: Clip | None = None,
-        objects: Objects | None = None,
-        batch_transform: Sequence[BatchTransform] | BatchTransform | None = None,
-        buckets: AspectRatioBuckets | LengthBuckets | None = None,
-        packing: SequencePacking | None = None,
-        decoded_cache: DecodedCache | None = None,
-        arrays: Arrays | str | Sequence[Arrays | str] | None = None,
-        float_range: tuple[float, float] | None = None,
-        truncated: Literal["error", "fill"] = "error",
-        page_cache: Literal["keep", "release"] = "keep",
-        read_ahead: int | str = "64MiB",
-        fetch_gap: int | str = "64KiB",
-        fetch_size: int | str = "8MiB",
-        starve_after: float = 10.0,
         collate_fn: Callable[[B], T] | None = None,
-        world: int | None = None,
         **unknown: NoReturn,
     ):
         arguments = locals()
         self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "__class__", "unknown")}
-        dataloader_words.refuse(unknown, self._arguments)
+        unknown_words.refuse(unknown, self._arguments)
         self._splits = as_splits(data)
-        self._rank, self._world_size = as_replica(rank, world_size, world)
+        self._fields = as_fields(fields)
+        self._replica = as_replica(replica)
         self._collate = collate_fn
         self._reported: set[str] = set()
         #: The replica, once an iteration has begun.
         self._bound: launch.Launch | None = None
         if collate_fn is not None and not callable(collate_fn):
             raise OptionTypeError(f"`collate_fn` is {collate_fn!r}: expected a function of the batch")
-        device, local_replicas = self._place(device, local_replicas)
-        self._group = local_replicas is not None or (as_devices(device) is not None and not is_one_device(device))
-        given = {**self._arguments, "rank": self._rank, "world_size": self._world_size, "device": device}
-        given["local_replicas"] = local_replicas
-        options, self._output = native_options(SimpleNamespace(**given), self._splits)
+        devices, local = self._place(device.devices if isinstance(device, Device) else device, self._replica.local_replicas)
+        self._group = local is not None or (as_devices(devices) is not None and not is_one_device(devices))
+        given = {**self._arguments, "fields": self._fields, "replica": self._replica}
+        options = native_options(given, as_devices(devices), local, self._splits)
         self._native = _shardtool.Loader(self._splits, options)
         _open.add(self)
 
@@ -357,11 +239,11 @@ class Loader(Generic[T, B]):
         return self._bound or self._resolve()
 
     def _resolve(self) -> launch.Launch:
-        return launch.resolve(self._rank, self._world_size)
+        return launch.resolve(self._replica.rank, self._replica.world_size)
 
-    def _place(self, device: Any, local_replicas: int | None) -> tuple[Any, int | None]:
-        """Takes a framework's devices out of `device`; returns what is left, and the number of local replicas."""
-        return device, local_replicas
+    def _place(self, devices: Any, local_replicas: int | None) -> tuple[Any, int | None]:
+        """Takes a framework's devices out of `devices`; returns what is left, and the number of local replicas."""
+        return devices, local_replicas
 
     #: Whether growth beyond the default memory budget is a warning; otherwise it is only logged.
     _warns_of_growth = True
@@ -383,14 +265,11 @@ class Loader(Generic[T, B]):
         """Converts a batch to a framework's arrays."""
         return batch
 
-    def _pictures(self, batch: dict[str, Any]) -> list[str]:
-        """Returns the names of the arrays of images in a batch, without those of values."""
-        clip, more = self._arguments["clip"], self._arguments["more_images"] or ()
-        colors = (name for name in more if not isinstance(more, Mapping) or more[name] != "values")
-        features = ("image" if clip is None else clip.feature, *colors)
-        views = self._arguments["transform"]
-        names = [f".{name}" for name, _ in views.views] if isinstance(views, Views) else [""]
-        return [name for feature in features for view in names if (name := feature + view) in batch]
+    def _pictures(self, batch: dict[str, Any], dtype: str) -> list[str]:
+        """Returns the names of the arrays of images in a batch, without those of values, if they are of this type."""
+        pixels = pixels_of(self._fields)
+        names = picture_names(self._fields) if pixels is not None and pixels.dtype == dtype else []
+        return [name for name in names if name in batch]
 
     def _gather(self, batches: list[Any]) -> Any:
         """Joins the batches of several replicas."""
@@ -480,7 +359,7 @@ class Loader(Generic[T, B]):
 
     def __repr__(self) -> str:
         names = ", ".join(f"{split.name} of {split.path}" for split in self._splits)
-        hidden = ("data", "source", "rank", "world_size", "world")
+        hidden = ("data", "source", "replica")
         shown = {n: v for n, v in self._arguments.items() if n not in hidden and not _is_default(n, v)}
         options = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         place = self._launch()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,34 +25,47 @@ _Native = tuple[str, bytes, "int | None"]
 
 @dataclass(frozen=True)
 class Sequential:
-    """The samples as they are stored: 0, 1, 2, ..."""
+    """The samples as they are stored: 0, 1, 2, ... `seed`, 0 to 2⁶⁴ − 1, is that of random steps."""
 
-    def _native(self) -> tuple[str, int, int]:
-        return ("sequential", 0, 0)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole("seed", self.seed)
+
+    def _json(self) -> Any:
+        return "sequential"
 
 
 @dataclass(frozen=True)
 class Shuffled:
-    """A permutation of all samples, a different one each epoch."""
+    """A permutation of all samples, a different one each epoch. `seed`, 0 to 2⁶⁴ − 1, is that of the order and of random steps."""
 
-    def _native(self) -> tuple[str, int, int]:
-        return ("shuffled", 0, 0)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole("seed", self.seed)
+
+    def _json(self) -> Any:
+        return "shuffled"
 
 
 @dataclass(frozen=True)
 class Interleaved:
     """Shuffles runs of `run` consecutive samples, then the samples within each `window` of runs: for disks and networks that
-    prefer long reads. At most `run * window` samples are mixed at once."""
+    prefer long reads. At most `run * window` samples are mixed at once. `seed`, 0 to 2⁶⁴ − 1, is that of the order and of random
+    steps."""
 
     run: int
     window: int
+    seed: int = 0
 
     def __post_init__(self) -> None:
         whole("run", self.run, 1, 2**32 - 1)
         whole("window", self.window, 1, 2**32 - 1)
+        whole("seed", self.seed)
 
-    def _native(self) -> tuple[str, int, int]:
-        return ("interleaved", self.run, self.window)
+    def _json(self) -> Any:
+        return {"interleaved": {"run": int(self.run), "window": int(self.window)}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +75,7 @@ class Subset:
 
     ids: ArrayLike
 
-    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str) -> _Native:
         ids = np.asarray(self.ids)
         if ids.dtype == np.bool_:
             _expect(ids, splits, "mask")
@@ -75,7 +89,7 @@ class Balanced:
 
     labels: ArrayLike | None = None
 
-    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str) -> _Native:
         labels = self.labels
         if labels is None:
             if any(split.label is None for split in splits):
@@ -95,7 +109,7 @@ class Weighted:
     weights: ArrayLike
     draws: int | None = None
 
-    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str) -> _Native:
         weights = np.asarray(self.weights)
         _expect(weights, splits, "weights")
         if weights.dtype.kind == "f":
@@ -122,7 +136,7 @@ class Mixture:
         _whole_shares(self.shares)
         _draws(self.draws)
 
-    def _native(self, splits: Sequence[Split], classes: str | list[str] | None) -> _Native:
+    def _native(self, splits: Sequence[Split], classes: str) -> _Native:
         if len(self.shares) != len(splits):
             raise OptionError(f"`Mixture` has {len(self.shares)} shares for {len(splits)} splits: give one for each")
         return ("mixture", _numbers("shares", _whole_shares(self.shares), "<u8"), _draws(self.draws))

@@ -1,8 +1,9 @@
 """For PyTorch: the loader with tensors, and records for a `torch.utils.data.DataLoader` of your own.
 
+    from shardtool import Image
     from shardtool.torch import Loader
 
-    for batch in Loader(split, batch_size=256, transform=[...], mean=mean, std=std):
+    for batch in Loader(split, 256, Image([...], mean=mean, std=std)):
         loss = criterion(net(batch["image"]), batch["label"])       # [N, 3, H, W] float32
 """
 
@@ -51,16 +52,15 @@ class Loader(_loader.Loader[T, Batch], Generic[T]):
     """`shardtool.Loader` whose batches hold tensors that share its memory, on the host or, if given, on `device`.
 
     It takes the place of a `DataLoader`: do not wrap it in one. Each process of a distributed run constructs its own. Arguments
-    are those of `shardtool.Loader`; `device` and `dtype` may also be a `torch.device` and a `torch.dtype`.
+    are those of `shardtool.Loader`; `device` and the `dtype` of images may also be a `torch.device` and a `torch.dtype`.
     """
 
     def _convert(self, batch: dict[str, Any]) -> Any:
         tensors = {name: _tensor(value) for name, value in batch.items()}
-        if self._output is not None and self._output["dtype"] == "bfloat16":
-            # numpy has no bfloat16: the array holds its bits.
-            for name in self._pictures(tensors):
-                if tensors[name].dtype == torch.uint16:
-                    tensors[name] = tensors[name].view(torch.bfloat16)
+        # numpy has no bfloat16: the array holds its bits.
+        for name in self._pictures(tensors, "bfloat16"):
+            if tensors[name].dtype == torch.uint16:
+                tensors[name] = tensors[name].view(torch.bfloat16)
         return tensors
 
 

@@ -6,7 +6,7 @@ sample depend only on seed, epoch and sample.
 | `geometry` | crops, resizes, padding, flips and warps |
 | `color` | colours and erasing |
 | `policies` | RandAugment and others |
-| `views` | lists of steps, and several views of an image |
+| `views` | lists of steps |
 | `preview` | applies steps to an image in memory |
 """
 
@@ -52,7 +52,7 @@ from .policies import (
 )
 from .preview import Preview, apply_operations, preview
 from .step import Transform
-from .views import Function, Step, Views, five_crop
+from .views import Function, Step
 
 __all__ = [
     "AugMix",
@@ -93,8 +93,6 @@ __all__ = [
     "Step",
     "Transform",
     "TrivialAugmentWide",
-    "Views",
     "apply_operations",
-    "five_crop",
     "preview",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from .. import _shardtool
 from ..checks import whole
 from ..errors import OptionError, OptionTypeError
 from .step import Transform
-from .views import Step, Views, native_views
+from .views import Step, native_views
 
 __all__ = ["Preview", "apply_operations", "preview"]
 
@@ -32,7 +32,7 @@ class Preview(NamedTuple):
 
 def preview(
     image: np.ndarray,
-    transform: Sequence[Transform] | Views,
+    steps: Sequence[Transform] | Mapping[str, Sequence[Transform]],
     *,
     seed: int = 0,
     epoch: int = 0,
@@ -46,8 +46,8 @@ def preview(
     ----------
     image
         u8 RGB, `[H, W, 3]`.
-    transform
-        Steps or views, without a function.
+    steps
+        Steps, or a dict of the steps of several views, without a function.
     seed, epoch, position
         Seed of the loader, number of the epoch, and the sample's position in its source: its id, unless the loader has a
         `source`.
@@ -56,9 +56,10 @@ def preview(
     boxes
         Left, top, right and bottom of each box in pixels of the image, `[n, 4]`.
     """
-    views, function = native_views(transform)
+    # The views of an image, `st.Views`.
+    views, function = native_views(getattr(steps, "views", steps))
     if function is not None:
-        raise OptionError("`transform` ends with a function: preview the steps before it")
+        raise OptionError("`steps` end with a function: preview the steps before it")
     if not 0 <= view < len(views):
         raise OptionError(f"`view` is {view}: expected 0 to {len(views) - 1}")
     given = np.asarray([] if boxes is None else boxes, np.float64).reshape(-1, 4)

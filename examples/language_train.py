@@ -66,8 +66,8 @@ def main() -> None:
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
     packing = st.SequencePacking("length", args.capacity, padded={"tokens": PADDING}, longer="cut")
-    loader = Loader(train, args.batch_size, columns=["tokens"], packing=packing, remainder="mask")
-    test = Loader(val, args.batch_size, columns=["tokens"], packing=packing, order=st.Sequential())
+    loader = Loader(train, args.batch_size, [TOKENS<packing>, "tokens"], remainder="mask")
+    test = Loader(val, args.batch_size, [TOKENS<packing>, "tokens"], order=st.Sequential())
     model = Language(args.vocabulary, args.capacity)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

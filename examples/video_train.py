@@ -63,10 +63,10 @@ def main() -> None:
     options: dict[str, Any] = {"mean": (0.45, 0.45, 0.45), "std": (0.225, 0.225, 0.225)}
     steps = [st.RandomResizedCrop(args.size, scale=(0.4, 1.0)), st.ColorJitter(0.2, 0.2)]
     random = st.Clip("frames", args.frames, args.stride)
-    loader = Loader(dataset.split("train"), args.batch_size, steps, clip=random, **options)
+    loader = Loader(dataset.split("train"), args.batch_size, CLIP<random, steps>, **options)
     even = st.Clip("frames", args.frames, args.stride, sampling="even", clips=3)
     plain = [st.Resize(args.size), st.CenterCrop(args.size)]
-    asked = Loader(dataset.split(args.eval_split), 4, plain, clip=even, order=st.Sequential(), **options)
+    asked = Loader(dataset.split(args.eval_split), 4, CLIP<even, plain>, order=st.Sequential(), **options)
     model = network(len(dataset.classes))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

@@ -55,7 +55,7 @@ def main() -> None:
         rotate90=(1, 2),
         pad_value={"ct": -1000, "organs": 0},
     )
-    loader = Loader(st.Dataset(args.dataset).split("train"), args.batch_size, arrays=patches, remainder="pad")
+    loader = Loader(st.Dataset(args.dataset).split("train"), args.batch_size, patches, remainder="pad")
     net = Net(args.classes).to(device)
     optimizer = torch.optim.AdamW(net.parameters(), args.lr)
     epoch = 0

@@ -90,7 +90,7 @@ def main() -> None:
             cache = st.DecodedCache("2GiB", resize=resize)
             loaders = {
                 "without": st.Loader(split, batch, CROP, workers=2, **given),
-                "decoded_cache": st.Loader(split, batch, CROP, workers=2, decoded_cache=cache, **given),
+                "decoded_cache": st.Loader(split, batch, st.Image(CROP, decoded_cache=cache), workers=2, **given),
             }
             rates: dict[str, list[float]] = {loader: [] for loader in loaders}
             for number in range(options.rounds + 1):

@@ -60,7 +60,7 @@ def throughput(photos: list[pathlib.Path], rounds: int, size: int = 224, batch: 
         data = datasets.ImageFolder(str(root / "photos"), tv.Compose([crop, *last]))
         peer = DataLoader(data, batch, shuffle=True, drop_last=True, num_workers=WORKERS, persistent_workers=True)
         u8 = Loader(split, batch, steps, workers=WORKERS)
-        host = Loader(split, batch, steps, workers=WORKERS, dtype="float32", mean=MEAN, std=STD)
+        host = Loader(split, batch, st.Image(steps, mean=MEAN, std=STD, dtype="float32"), workers=WORKERS)
 
         def by_hand(image: torch.Tensor) -> torch.Tensor:
             return (image.permute(0, 3, 1, 2).float() / 255 - mean) / std

@@ -39,7 +39,7 @@ def differences(folder: pathlib.Path, dataset: pathlib.Path) -> None:
     split = st.Dataset(dataset).split("train")
     steps = [st.RandomResizedCrop(224), st.RandomHorizontalFlip()]
     counts = np.zeros(256, np.int64)
-    pairs = (st.Loader(split, 8, steps, scaled_decode=scaled, remainder="mask") for scaled in (False, True))
+    pairs = (st.Loader(split, 8, st.Image(steps, scaled_decode=scaled), remainder="mask") for scaled in (False, True))
     for exact, scaled in zip(*pairs, strict=True):
         assert (exact["id"] == scaled["id"]).all() and exact["image"].std() > 10
         counts += np.bincount(np.abs(exact["image"].astype(int) - scaled["image"])[exact["valid"]].ravel(), minlength=256)

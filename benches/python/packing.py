@@ -133,7 +133,7 @@ def main() -> None:
 
         def ours(window: int) -> Loader:
             packing = st.SequencePacking("length", args.capacity, padded={"tokens": 0}, window=window)
-            return Loader(split, ROWS, columns=["tokens"], packing=packing, workers=WORKERS, remainder="mask")
+            return Loader(split, ROWS, [TOKENS<packing>, "tokens"], workers=WORKERS, remainder="mask")
 
         def theirs(batch: int, collate: Any) -> DataLoader[Any]:
             return DataLoader(mapped, batch, shuffle=True, num_workers=WORKERS, collate_fn=collate, persistent_workers=True)
@@ -166,7 +166,7 @@ def main() -> None:
         print("windows:", ", ".join(f"{window}: {value:.2%}" for window, value in windows.items()))
         bounds = [2 ** (n / 2) for n in range(2, 23) if 2 ** (n / 2) <= args.capacity]
         buckets = st.LengthBuckets("length", [round(b) for b in bounds], max_tokens=ROWS * args.capacity, padded={"tokens": -1})
-        by_length = Loader(split, 4 * full, columns=["tokens"], buckets=buckets, workers=WORKERS, remainder="mask")
+        by_length = Loader(split, 4 * full, [st.Image(), "tokens"], buckets=buckets, workers=WORKERS, remainder="mask")
         rows, valid, inside, room = 0, 0, 0, 0
         for batch in by_length:
             rows, valid = rows + len(batch["valid"]), valid + int(batch["valid"].sum())

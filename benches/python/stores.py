@@ -168,7 +168,7 @@ class Ours:
         def make():
             split = st.Dataset("s3://bucket/shardtool").split("train")
             steps = [st.RandomResizedCrop(SIZE), st.HorizontalFlip()] if self.train else None
-            return st.Loader(split, BATCH, steps, workers=WORKERS, order=self.order, remainder="mask")
+            return st.Loader(split, BATCH, steps, order=self.order, workers=WORKERS, remainder="mask")
 
         return timed(make, lambda batch: int(batch["valid"].sum()))
 

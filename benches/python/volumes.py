@@ -92,11 +92,11 @@ def main() -> int:
         split = st.Dataset(pathlib.Path(folder) / "dataset").split("train")
         size = (options.patch,) * 3
         middle = st.Arrays("ct", crop=size, random=False)
-        found = torch.cat([batch["ct"].clone() for batch in Loader(split, 1, arrays=middle, order=st.Sequential())])
+        found = torch.cat([batch["ct"].clone() for batch in Loader(split, 1, middle, order=st.Sequential())])
         expected = torch.stack(list(Patches(paths, options.patch, random=False)))
         assert torch.equal(found, expected), "both read the same patches"
         variants: dict[str, Any] = {
-            "shardtool": Loader(split, BATCH, arrays=st.Arrays("ct", crop=size), workers=WORKERS),
+            "shardtool": Loader(split, BATCH, st.Arrays("ct", crop=size), workers=WORKERS),
             "zarr, DataLoader": DataLoader(
                 Patches(paths, options.patch, random=True), BATCH, shuffle=True, drop_last=True, num_workers=WORKERS,
                 persistent_workers=True,

@@ -210,7 +210,7 @@ def loaded(dataset, bad):
     """Loads an epoch; yields what contradicts `bad`, the keys that `verify` found."""
     split = shardtool.Dataset(str(dataset)).split("train")
     steps = [shardtool.RandomResizedCrop(64)]
-    loader = shardtool.Loader(split, 32, steps, remainder="mask", on_bad="mask", max_bad=1 << 30, seed=1)
+    loader = shardtool.Loader(split, 32, steps, order=shardtool.Shuffled(1), bad_samples=shardtool.BadSamples("mask", max_bad=1 << 30), remainder="mask")
     rows = sum(int((np.asarray(batch["label"]) >= 0).sum()) for batch in loader)
     missing = loader.bad_samples()
     if rows + len(missing) != len(split):

@@ -69,7 +69,7 @@ def delivered(path, **options):
         shape = split[0]["features"]
         sides = shown_size(shape["image/orientation"]) if apply else (shape["image/width"], shape["image/height"])
         steps = [st.ResizeTo((sides[1], sides[0]))]
-        with st.Loader(split, 1, steps, objects=st.Objects(**options), apply_orientation=apply) as loader:
+        with st.Loader(split, 1, [st.Image(steps, apply_orientation=apply), st.Objects(**options)]) as loader:
             batch = next(iter(loader))
         yield batch["boxes"].values[0].tolist(), bright(batch)
 

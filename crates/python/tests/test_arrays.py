@@ -45,7 +45,7 @@ def cut(ct, start, size):
 
 def test_crops_are_slices_of_their_volumes(volumes):
     size = (12, 13, 14)
-    loader = st.Loader(volumes, 4, arrays=st.Arrays(["ct", "seg"], crop=size), remainder="mask", columns=["age"])
+    loader = st.Loader(volumes, 4, [st.Arrays(["ct", "seg"], crop=size), "age"], remainder="mask")
     starts = set()
     for epoch in range(2):
         seen = []
@@ -72,7 +72,7 @@ def test_crops_are_slices_of_their_volumes(volumes):
 def test_flips_and_rotations_are_those_of_numpy(volumes):
     arrays = st.Arrays(["ct", "seg"], crop=(None, 10, 10), flip=(0, 0.5, 0.5), rotate90=(1, 2))
     subset = st.Subset([0, 3, 6, 9, 12])
-    loader = st.Loader(volumes, 5, arrays=arrays, source=subset)
+    loader = st.Loader(volumes, 5, arrays, source=subset)
     found = set()
     for _ in range(12):
         for batch in loader:
@@ -95,7 +95,7 @@ def test_flips_and_rotations_are_those_of_numpy(volumes):
 
 def test_centre_crops_and_padding(volumes):
     arrays = st.Arrays(["ct", "seg"], crop=(10, 30, 28), random=False, pad_value={"ct": -1000, "seg": 7})
-    loader = st.Loader(volumes, 7, arrays=arrays, order=st.Sequential())
+    loader = st.Loader(volumes, 7, arrays, order=st.Sequential())
     for batch in loader:
         for number, ct, seg in zip(batch["id"], batch["ct"], batch["seg"], strict=True):
             depth, _, width = shape(number)
@@ -110,7 +110,7 @@ def test_resume_yields_the_same_arrays_with_other_workers(volumes):
     arrays = st.Arrays(["ct", "seg"], crop=(9, 9, 9), flip=(0.5, 0.5, 0.5), rotate90=[(0, 1), (1, 2)])
 
     def loader(workers):
-        return st.Loader(volumes, 3, arrays=arrays, seed=5, remainder="pad", workers=workers)
+        return st.Loader(volumes, 3, arrays, order=st.Shuffled(5), remainder="pad", workers=workers)
 
     def steps(loader, state=None):
         if state is not None:
@@ -142,7 +142,7 @@ def test_every_dtype_is_delivered_as_it_was_written(tmp_path, dtype):
             other = np.asfortranarray(array.astype(array.dtype.newbyteorder(">")))
             writer.write({"key": f"{number}", "x": other, "vector": array[0, :2]})
     assert st.verify(tmp_path, decode=True).good
-    loader = st.Loader(st.Dataset(tmp_path).split("train"), 3, arrays=["x", "vector"], order=st.Sequential())
+    loader = st.Loader(st.Dataset(tmp_path).split("train"), 3, [st.Arrays("x"), st.Arrays("vector")], order=st.Sequential())
     [batch] = loader
     assert batch["x"].dtype == np.dtype(dtype)
     assert batch["x"].tobytes() == np.stack(arrays).tobytes()
@@ -165,7 +165,7 @@ def test_npy_files_of_a_list_are_packed(tmp_path):
     assert st.verify(tmp_path / "set", decode=True).good
     split = st.Dataset(tmp_path / "set").split("train")
     keys = [int(split[number]["key"]) for number in range(6)]
-    for batch in st.Loader(split, 2, arrays=st.Arrays("wave", crop=(None, 300))):
+    for batch in st.Loader(split, 2, st.Arrays("wave", crop=(None, 300))):
         for number, wave in zip(batch["id"], batch["wave"], strict=True):
             source = arrays[keys[number]]
             [start] = np.flatnonzero(source[0] == wave[0, 0])
@@ -178,7 +178,7 @@ def test_arrays_accompany_images(tmp_path):
         for number in range(4):
             writer.write({"key": f"{number}", "image": image + number, "embedding": np.full(8, number, np.float16)})
     split = st.Dataset(tmp_path).split("train")
-    for batch in st.Loader(split, 2, [st.Resize(32), st.CenterCrop(32)], arrays="embedding"):
+    for batch in st.Loader(split, 2, [st.Image([st.Resize(32), st.CenterCrop(32)]), st.Arrays("embedding")]):
         assert batch["image"].shape == (2, 32, 32, 3)
         np.testing.assert_array_equal(batch["embedding"], np.repeat(batch["image"][:, 0, 0, :1], 8, axis=1))
 
@@ -187,7 +187,7 @@ def test_frameworks_take_arrays(volumes):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    batch = next(iter(Loader(volumes, 4, arrays=st.Arrays(["ct", "seg"], crop=(8, 8, 8)))))
+    batch = next(iter(Loader(volumes, 4, st.Arrays(["ct", "seg"], crop=(8, 8, 8)))))
     assert isinstance(batch["ct"], torch.Tensor)
     assert (batch["ct"].dtype, batch["seg"].dtype) == (torch.float32, torch.uint8)
     assert torch.equal(batch["ct"] % 251, batch["seg"].float())
@@ -197,17 +197,17 @@ def test_jax_takes_arrays(volumes):
     jax = pytest.importorskip("jax")
     from shardtool.jax import Loader
 
-    batch = next(iter(Loader(volumes, 4, arrays=st.Arrays("ct", crop=(8, 8, 8)))))
+    batch = next(iter(Loader(volumes, 4, st.Arrays("ct", crop=(8, 8, 8)))))
     assert isinstance(batch["ct"], jax.Array) and batch["ct"].shape == (4, 8, 8, 8)
 
 
 def test_bad_samples_say_what_to_do(volumes):
-    loader = st.Loader(volumes, 4, arrays="ct", on_bad="mask", max_bad=100, order=st.Sequential())
+    loader = st.Loader(volumes, 4, st.Arrays("ct"), order=st.Sequential(), bad_samples=st.BadSamples("mask", max_bad=100))
     with pytest.warns(UserWarning, match="give a crop for dimensions whose length differs"):
         valid = np.concatenate([batch["valid"] for batch in loader])
     assert valid[:14].tolist() == [shape(number) == shape(0) for number in range(14)]
     assert {sample["name"] for sample in loader.bad_samples()} == {None}
-    small = st.Loader(volumes, 4, arrays=st.Arrays("ct", crop=(21, 24, 8)), on_bad="error")
+    small = st.Loader(volumes, 4, st.Arrays("ct", crop=(21, 24, 8)), bad_samples="error")
     with pytest.raises(st.BadSampleError, match=r"smaller than the crop \[21, 24, 8\]"):
         for _ in small:
             pass
@@ -216,7 +216,7 @@ def test_bad_samples_say_what_to_do(volumes):
 def test_wrong_arguments_are_refused(volumes, tmp_path):
     def refused(match, *arguments, **options):
         with pytest.raises((st.OptionError, TypeError), match=match):
-            st.Loader(volumes, 4, arrays=st.Arrays(*arguments, **options))
+            st.Loader(volumes, 4, st.Arrays(*arguments, **options))
 
     refused("no feature `mr`", "mr")
     refused("`crop` has 2 entries", "ct", crop=(3, 3))
@@ -228,9 +228,9 @@ def test_wrong_arguments_are_refused(volumes, tmp_path):
     refused("`pad_value` is -1, which u8 cannot hold", "seg", crop=(4, 4, 4), pad_value=-1)
     refused("a number for each", ["ct", "seg"], crop=(4, 4, 4), pad_value={"ct": 1})
     with pytest.raises(st.OptionError, match="given twice"):
-        st.Loader(volumes, 4, arrays=[st.Arrays("ct", crop=(4, 4, 4)), st.Arrays("ct", crop=(4, 4, 4))])
+        st.Loader(volumes, 4, [st.Arrays("ct", crop=(4, 4, 4)), st.Arrays("ct", crop=(4, 4, 4))])
     with pytest.raises(TypeError, match="expected `Arrays"):
-        st.Loader(volumes, 4, arrays=3)
+        st.Loader(volumes, 4, st.Arrays(3))
     with pytest.raises(st.OptionError, match="`codec` is 'gzip'"):
         st.Array(codec="gzip")
     with st.Writer(tmp_path, features={"x": st.Array(chunk=(2, 2))}, labels=False, images=False) as writer:

@@ -121,7 +121,7 @@ def test_image_orientation_moves_arrays_as_label_maps(tmp_path):
     split = st.Dataset(tmp_path).split("train")
     arrays = st.Arrays("depth", image_axes=(0, 1))
     for oriented, expected in [(False, values), (True, np.rot90(values, -1))]:
-        loader = st.Loader(split, 1, [st.ResizeTo(expected.shape)], arrays=arrays, apply_orientation=oriented)
+        loader = st.Loader(split, 1, [st.Image([st.ResizeTo(expected.shape)], apply_orientation=oriented), arrays])
         batch = next(iter(loader))
         np.testing.assert_array_equal(batch["depth"][0], expected)
         np.testing.assert_array_equal(batch["image"][0, ..., 0], expected.astype(np.uint8))
@@ -129,7 +129,7 @@ def test_image_orientation_moves_arrays_as_label_maps(tmp_path):
 
 def test_whole_epoch_resumes_with_the_same_arrays(scenes):
     def loader(workers):
-        return st.Loader(scenes, 2, EVERYTHING, arrays=IN_IMAGE, workers=workers, seed=3)
+        return st.Loader(scenes, 2, [st.Image(EVERYTHING), IN_IMAGE], order=st.Shuffled(3), workers=workers)
 
     first = [batch["features"].copy() for batch in loader(1)]
     half = loader(2)
@@ -143,7 +143,7 @@ def test_whole_epoch_resumes_with_the_same_arrays(scenes):
 
 def test_an_array_that_stays_behind_is_reported_once(scenes):
     for steps in ([st.ResizeTo(16)], [st.RandomCrop(16)], [st.CenterCrop(16), st.RandomHorizontalFlip()]):
-        loader = st.Loader(scenes, 4, steps, arrays=st.Arrays(["depth", "features"][:1], crop=(8, 8)))
+        loader = st.Loader(scenes, 4, [st.Image(steps), st.Arrays(["depth", "features"][:1], crop=(8, 8))])
         with pytest.warns(st.ShardtoolWarning, match=r"array `depth` has the size of its image.*`image_axes`") as found:
             for _ in range(2):
                 for _ in loader:
@@ -151,7 +151,7 @@ def test_an_array_that_stays_behind_is_reported_once(scenes):
         assert len(found) == 1
     for arrays in (st.Arrays("features", crop=(4, 8, 8)), st.Arrays("normals", crop=(8, 8, 3))):
         with pytest.warns(st.ShardtoolWarning, match="does not follow the steps"):
-            list(st.Loader(scenes, 4, [st.ResizeTo(16)], arrays=arrays))
+            list(st.Loader(scenes, 4, [st.Image([st.ResizeTo(16)]), arrays]))
 
 
 def drain(loader) -> None:
@@ -163,13 +163,13 @@ def drain(loader) -> None:
 def test_other_arrays_are_not_reported(scenes, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        drain(st.Loader(scenes, 4, [st.ResizeTo(16)], arrays=[st.Arrays("small", crop=(8, 8)), "embedding"]))
-        drain(st.Loader(scenes, 4, arrays=st.Arrays("depth", crop=(8, 8))))
+        drain(st.Loader(scenes, 4, [st.Image([st.ResizeTo(16)]), st.Arrays("small", crop=(8, 8)), st.Arrays("embedding")]))
+        drain(st.Loader(scenes, 4, st.Arrays("depth", crop=(8, 8))))
         # An image that is shown as it is stored.
         with st.Writer(tmp_path, labels=False, features={"depth": st.Array()}) as writer:
             writer.write({"key": "a", "image": np.zeros((20, 30, 3), np.uint8), "depth": np.zeros((20, 30), np.float32)})
         split = st.Dataset(tmp_path).split("train")
-        drain(st.Loader(split, 1, [st.CenterCrop((20, 30)), st.ColorJitter(0.2), st.GaussianBlur(3)], arrays="depth"))
+        drain(st.Loader(split, 1, [st.Image([st.CenterCrop((20, 30)), st.ColorJitter(0.2), st.GaussianBlur(3)]), st.Arrays("depth")]))
 
 
 def test_an_array_of_pixels_does_not_survive_a_turn_of_its_image(tmp_path):
@@ -186,7 +186,7 @@ def test_an_array_of_pixels_does_not_survive_a_turn_of_its_image(tmp_path):
 
 
 def test_an_array_of_another_size_is_a_bad_sample(scenes):
-    loader = st.Loader(scenes, 4, [st.ResizeTo(16)], arrays=st.Arrays("small", image_axes=(0, 1)), on_bad="error")
+    loader = st.Loader(scenes, 4, [st.Image([st.ResizeTo(16)]), st.Arrays("small", image_axes=(0, 1))], bad_samples="error")
     with pytest.raises(st.BadSampleError, match=r"array `small` is \d+ x \d+ \(height x width\), but the image is \d+ x \d+"):
         list(loader)
 
@@ -196,7 +196,7 @@ def test_wrong_arguments_are_refused(scenes):
 
     def refused(match, arrays, transform=steps, **options):
         with pytest.raises((st.OptionError, TypeError), match=match):
-            st.Loader(scenes, 4, transform, arrays=arrays, **options)
+            st.Loader(scenes, 4, [st.Image(transform), arrays], **options)
 
     for axes in [(0, 2), (1, 0), (1, 2), (2**40, 2**40 + 1)]:
         refused("`image_axes` is .* of 2 dimensions", st.Arrays("depth", image_axes=axes))

@@ -90,23 +90,23 @@ def test_ignored_variables_are_warned_about_once(train, monkeypatch, caplog, var
 
 
 def test_state_and_epoch_can_be_set_before_the_first_iteration(train, monkeypatch):
-    whole = st.Loader(train, 5, STEPS, seed=3)
+    whole = st.Loader(train, 5, STEPS, order=st.Shuffled(3))
     epochs = [one_epoch(whole) for _ in range(3)]
     state = None
     for number, _ in enumerate(whole):
         if number == 6:
             state = whole.state_dict()
             break
-    loader = st.Loader(train, 5, STEPS, seed=3)
+    loader = st.Loader(train, 5, STEPS, order=st.Shuffled(3))
     loader.set_epoch(1)
     assert loader.state_dict()["epoch"] == 1 and one_epoch(loader) == epochs[1]
-    loader = st.Loader(train, 5, STEPS, seed=3)
+    loader = st.Loader(train, 5, STEPS, order=st.Shuffled(3))
     loader.load_state_dict(state)
     loader.set_epoch(3)
     assert loader.state_dict() == state and (loader.steps_done, len(loader)) == (7, 21)
     assert loader.steps_done == 7 and len([*loader]) == 14
     with pytest.raises(st.StateError, match="seed"):
-        st.Loader(train, 5, STEPS, seed=4).load_state_dict(state)
+        st.Loader(train, 5, STEPS, order=st.Shuffled(4)).load_state_dict(state)
     with pytest.raises(st.UsageError, match="no iteration"):
         st.Loader(train, 5, STEPS).stats()
     assert st.Loader(train, 5, STEPS).bad_samples() == []
@@ -120,7 +120,7 @@ def test_epoch_without_a_step_raises_when_it_begins(train, monkeypatch):
     with pytest.raises(st.OptionError, match="do not fill one step of 4 replicas"):
         next(iter(loader))
     with pytest.raises(st.OptionError, match="do not fill one step of 4 replicas"):
-        st.Loader(train, 40, STEPS, remainder="drop", rank=0, world_size=4)
+        st.Loader(train, 40, STEPS, replica=st.Replica(0, 4), remainder="drop")
 
 
 def test_forked_child_may_only_use_a_loader_that_its_parent_has_not_iterated(train):

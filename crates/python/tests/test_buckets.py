@@ -40,7 +40,7 @@ def buckets(**options):
 
 def test_images_of_similar_aspect_ratios_share_a_batch(wide):
     seen = []
-    loader = st.Loader(wide, 8, buckets=buckets(), remainder="mask", columns=["image/width", "image/height"])
+    loader = st.Loader(wide, 8, [st.Image(), "image/width", "image/height"], buckets=buckets(), remainder="mask")
     for batch in loader:
         shape = batch["image"].shape
         assert shape[0] == 8 and shape[1:3] in SHAPES
@@ -53,7 +53,7 @@ def test_images_of_similar_aspect_ratios_share_a_batch(wide):
 
 def test_pixels_are_those_of_the_preview(wide):
     given = buckets()
-    for batch in st.Loader(wide, 5, buckets=given, seed=4):
+    for batch in st.Loader(wide, 5, order=st.Shuffled(4), buckets=given):
         steps = given.steps[SHAPES.index(batch["image"].shape[1:3])]
         for id, image in zip(batch["id"], batch["image"]):
             stored = np.asarray(Image.open(io.BytesIO(wide[int(id)]["image"])).convert("RGB"))
@@ -86,7 +86,7 @@ def test_a_run_resumes_at_every_step_also_with_other_replicas(wide, mixed):
     # Two replicas take the batches in turn.
     ranks = []
     for rank in range(2):
-        loader = st.Loader(wide, 6, rank=rank, world_size=2, **options)
+        loader = st.Loader(wide, 6, replica=st.Replica(rank, 2), **options)
         loader.load_state_dict(json.loads(states[2]))
         ranks.append([b["id"] for b in loader])
     assert len(ranks[0]) == len(ranks[1])
@@ -99,7 +99,7 @@ def test_texts_of_similar_lengths_share_a_batch(wide):
     bounds = [4, 8, 16, 32]
     by_length = st.LengthBuckets("length", bounds, max_tokens=64, padded={"tokens": -1})
     seen = {}
-    for batch in st.Loader(wide, 10, columns=["tokens", "length"], buckets=by_length, remainder="mask"):
+    for batch in st.Loader(wide, 10, [st.Image(), "tokens", "length"], buckets=by_length, remainder="mask"):
         rows, bound = batch["tokens"].shape
         assert bound in bounds and rows == min(64 // bound, 10) and batch["tokens"].dtype == np.int64
         for id, length, tokens in zip(batch["id"], batch["length"], batch["tokens"]):
@@ -113,9 +113,9 @@ def test_texts_of_similar_lengths_share_a_batch(wide):
         count = number % 30
         assert tokens[:count].tolist() == list(range(100 * number, 100 * number + count)) and (tokens[count:] == -1).all()
     with pytest.raises(st.ShardtoolError, match="longer than|exceed|tokens"):
-        st.Loader(wide, 10, columns=["tokens"], buckets=st.LengthBuckets("length", [4, 8]))
+        st.Loader(wide, 10, [st.Image(), "tokens"], buckets=st.LengthBuckets("length", [4, 8]))
     cut = st.LengthBuckets("length", [4, 8], longer="cut", padded={"tokens": 0})
-    shapes = {batch["tokens"].shape[1] for batch in st.Loader(wide, 4, columns=["tokens"], buckets=cut)}
+    shapes = {batch["tokens"].shape[1] for batch in st.Loader(wide, 4, [st.Image(), "tokens"], buckets=cut)}
     assert shapes == {4, 8}
 
 

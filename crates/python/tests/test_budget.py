@@ -13,11 +13,11 @@ import shardtool as st
 @pytest.fixture
 def loader(train):
     # 105 batches per epoch.
-    return st.Loader(train, 1, STEPS, seed=2, starve_after=2.0)
+    return st.Loader(train, 1, STEPS, order=st.Shuffled(2), prefetch=st.Prefetch(starve_after=2.0))
 
 
 def expected(train):
-    return one_epoch(st.Loader(train, 1, STEPS, seed=2))
+    return one_epoch(st.Loader(train, 1, STEPS, order=st.Shuffled(2)))
 
 
 def test_consumer_may_hold_a_window_of_any_size(train, loader):
@@ -68,7 +68,7 @@ def test_plain_loop_causes_no_extra_memory_and_no_warning(loader):
 
 
 def test_holding_every_batch_of_a_given_budget_raises(train):
-    loader = st.Loader(train, 8, STEPS, memory_budget="1500KiB", workers=1, starve_after=0.2)
+    loader = st.Loader(train, 8, STEPS, memory="1500KiB", prefetch=st.Prefetch(starve_after=0.2), workers=1)
     with pytest.raises(st.StarvedError, match="given memory budget allows") as raised:
         list(loader)
     assert isinstance(raised.value, RuntimeError)
@@ -87,7 +87,7 @@ def test_jax_loop_without_synchronisation_gets_every_batch(train, budget):
             weights = jnp.tanh(weights @ weights)
         return weights + image.astype(jnp.float32).mean()
 
-    loader = Loader(train, 8, STEPS, seed=2, memory_budget=budget, starve_after=5.0)
+    loader = Loader(train, 8, STEPS, order=st.Shuffled(2), memory=budget, prefetch=st.Prefetch(starve_after=5.0))
     weights, ids = jnp.eye(256), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -95,7 +95,7 @@ def test_jax_loop_without_synchronisation_gets_every_batch(train, budget):
             for batch in loader:
                 weights = step(weights, batch["image"])
                 ids.append(batch["id"])
-    plain = [batch["id"].tolist() for _, batch in zip(range(13), st.Loader(train, 8, STEPS, seed=2))]
+    plain = [batch["id"].tolist() for _, batch in zip(range(13), st.Loader(train, 8, STEPS, order=st.Shuffled(2)))]
     assert np.isfinite(np.asarray(weights)).all() and [np.asarray(i).tolist() for i in ids[:13]] == plain
 
 
@@ -104,11 +104,11 @@ def test_held_jax_arrays_keep_their_values(train):
     from shardtool.jax import Loader
 
     for budget in (None, "3MiB"):
-        loader = Loader(train, 8, STEPS, seed=2, memory_budget=budget, starve_after=5.0)
+        loader = Loader(train, 8, STEPS, order=st.Shuffled(2), memory=budget, prefetch=st.Prefetch(starve_after=5.0))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kept = [batch["image"] for batch in loader]
-        expected = [batch["image"].copy() for batch in st.Loader(train, 8, STEPS, seed=2)]
+        expected = [batch["image"].copy() for batch in st.Loader(train, 8, STEPS, order=st.Shuffled(2))]
         assert all(np.array_equal(np.asarray(a), b) for a, b in zip(kept, expected, strict=True))
 
 
@@ -117,7 +117,7 @@ def test_gradient_accumulation_shows_every_sample_once(train, accumulate):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    loader = Loader(train, 1, STEPS, seed=2, starve_after=2.0, mean=(0.5,) * 3, std=(0.25,) * 3)
+    loader = Loader(train, 1, st.Image(STEPS, mean=(0.5,) * 3, std=(0.25,) * 3), order=st.Shuffled(2), prefetch=st.Prefetch(starve_after=2.0))
     net = torch.nn.Linear(3 * 32 * 32, 3)
     batches, shown = iter(loader), []
     with warnings.catch_warnings():

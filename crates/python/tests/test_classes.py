@@ -205,8 +205,8 @@ def test_classes_of_objects_are_mapped_by_name(tmp_path):
         splits.append(st.Dataset(tmp_path / name)["train"])
     objects = st.Objects()
     with pytest.raises(st.OptionError, match="the classes of the splits differ"):
-        st.Loader(splits, 2, [st.CenterCrop(12)], objects=objects)
-    with st.Loader(splits, 2, [st.CenterCrop(12)], objects=objects, classes="union", order=st.Sequential()) as mapped:
+        st.Loader(splits, 2, [st.Image([st.CenterCrop(12)]), objects])
+    with st.Loader(splits, 2, [st.Image([st.CenterCrop(12)]), objects], order=st.Sequential(), classes="union") as mapped:
         batch = next(iter(mapped))
     labels = batch["labels"]
     assert labels.values.tolist() == [1, 0, 1, 0]
@@ -247,7 +247,7 @@ def test_the_replica_is_found_again_at_each_epoch(make, monkeypatch):
     split = make("many", ["a"], ["a"] * 12)
     for variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(variable, raising=False)
-    with st.Loader(split, 2, STEPS, seed=3) as early, st.Loader(split, 2, STEPS, seed=3, rank=1, world_size=2) as second:
+    with st.Loader(split, 2, STEPS, order=st.Shuffled(3)) as early, st.Loader(split, 2, STEPS, order=st.Shuffled(3), replica=st.Replica(1, 2)) as second:
         begun = iter(early)
         next(begun)
         monkeypatch.setenv("RANK", "1")

@@ -42,7 +42,7 @@ def epoch(split, clip, transform=STEPS, **options):
     """Returns id and frames of each row of an epoch in order, and the batches' keys."""
     options = {"order": st.Sequential(), "remainder": "mask", **options}
     rows = []
-    with st.Loader(split, 3, transform, clip=clip, **options) as loader:
+    with st.Loader(split, 3, CLIP<clip, transform>, **options) as loader:
         for batch in loader:
             assert set(batch) == {"frames", "label", "id", "valid"}
             rows += [(int(id), np.copy(row)) for id, row in zip(batch["id"], batch["frames"])]
@@ -122,7 +122,7 @@ def random_start(seed: int, epoch: int, id: int, clip: int, starts: int) -> int:
 
 def test_random_starts_are_those_of_the_specification(videos):
     clip = st.Clip("frames", frames=3, stride=2, clips=2)
-    with st.Loader(videos, 4, STEPS, clip=clip, seed=9) as loader:
+    with st.Loader(videos, 4, CLIP<clip, STEPS>, order=st.Shuffled(9)) as loader:
         for number in range(3):
             for batch in loader:
                 for id, row in zip(batch["id"], batch["frames"]):
@@ -172,7 +172,7 @@ def test_views_and_normalised_frames(videos):
     options = dict(order=st.Sequential(), clip=clip, remainder="mask")
     mean, std = (0.1, 0.2, 0.3), (0.5, 0.25, 0.2)
     bytes = list(st.Loader(videos, 3, views, **options))
-    for plain, batch in zip(bytes, st.Loader(videos, 3, views, mean=mean, std=std, **options)):
+    for plain, batch in zip(bytes, st.Loader(videos, 3, st.Image(views, mean=mean, std=std), **options)):
         for name, side in (("frames.large", 24), ("frames.small", 8)):
             assert batch[name].shape == (3, 2, 3, side, side) and batch[name].dtype == np.float32
             normal = (plain[name] / 255 - mean) / std
@@ -184,7 +184,7 @@ def test_tensors_share_the_batch(videos):
     from shardtool.torch import Loader
 
     clip = st.Clip("frames", frames=2, clips=2, sampling="even")
-    batch = next(iter(Loader(videos, 3, STEPS, clip=clip, dtype=torch.bfloat16)))
+    batch = next(iter(Loader(videos, 3, CLIP<clip, STEPS, dtype=torch.bfloat16>)))
     assert batch["frames"].shape == (3, 2, 2, 3, 16, 24) and batch["frames"].dtype == torch.bfloat16
 
 
@@ -196,7 +196,7 @@ def test_lists_name_frames(tmp_path):
     with pytest.warns(UserWarning, match="rejected 1"):
         packed = st.pack(tmp_path / "list.jsonl", tmp_path / "dataset", columns={"view": "frames"})
     assert packed.images == 1
-    batch = next(iter(st.Loader(st.Dataset(tmp_path / "dataset").split("train"), 1, STEPS, clip=st.Clip("view", 2))))
+    batch = next(iter(st.Loader(st.Dataset(tmp_path / "dataset").split("train"), 1, st.Clip("view", STEPS, 2))))
     assert numbers(batch["view"]) == [[2, 0]]
 
 

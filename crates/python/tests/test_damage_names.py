@@ -40,7 +40,7 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
 def test_loaders_use_the_names_of_the_specification():
     for fixture in ("ImageDecode-jpeg-cut", "PixelsLength-raw", "DataCrc-data"):
         split = st.Dataset(ROOT / "fixtures/conformance/hostile" / fixture).split("train")
-        loader = st.Loader(split, 1, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
+        loader = st.Loader(split, 1, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="mask")
         damaged = sum(not valid for batch in loader for valid in batch["valid"])
         bad = loader.bad_samples()
         assert damaged == len(bad) > 0

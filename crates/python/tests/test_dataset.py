@@ -155,12 +155,12 @@ def test_damage_is_reported_with_its_location(dataset, photos, tmp_path):
     assert st.verify(dataset, decode=True).good
 
     # The loader masks the sample and lists it; with `on_bad="error"` it raises with the location.
-    loader = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
+    loader = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="mask")
     ids = [i for batch in loader for i in batch["id"][batch["valid"]]]
     assert sorted(ids) == [i for i in range(COUNT) if i != 7]
     [bad] = loader.bad_samples()
     assert (bad["id"], bad["record"], bad["key"], bad["offset"]) == (7, 7, key, error.offset)
-    strict = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="error")
+    strict = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="error")
     with pytest.raises(st.BadSampleError) as caught:
         list(iter_dropping(strict))
     assert (caught.value.id, caught.value.key, caught.value.offset) == (7, key, error.offset)

@@ -28,7 +28,7 @@ def large(tmp_path_factory):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_pixels_are_those_of_the_steps_after_a_resize(large, tmp_path, on_disk):
     cache = st.DecodedCache("8MiB", resize=80, path=tmp_path if on_disk else None)
-    loader = st.Loader(large, 8, STEPS, seed=2, decoded_cache=cache, memory_budget="64MiB")
+    loader = st.Loader(large, 8, st.Image(STEPS, decoded_cache=cache), order=st.Shuffled(2), memory="64MiB")
     for epoch in range(3):
         for batch in loader:
             for id, image in zip(batch["id"], batch["image"]):
@@ -101,7 +101,7 @@ def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_
         objects=st.Objects(properties=["image/object/class/label"], keypoints="image/object/keypoints", flip_index=range(3)),
     )  # fmt: skip
     cache = st.DecodedCache("8MiB", resize=40, path=tmp_path if on_disk else None)
-    loader = st.Loader(detection["stored"], 4, steps, decoded_cache=cache, memory_budget="64MiB", **options)
+    loader = st.Loader(detection["stored"], 4, st.Image(steps, decoded_cache=cache), memory="64MiB", **options)
     expected = st.Loader(detection["resized"], 4, steps, **options)
     rows = 0
     for _ in range(3):
@@ -134,7 +134,7 @@ def test_images_that_are_small_enough_are_not_changed(tmp_path):
     split = st.Dataset(tmp_path / "dataset").split("train")
     options = dict(mask="mask", objects=st.Objects(), seed=2, apply_orientation=True)
     steps = [st.RandomCrop((40, 36)), st.RandomHorizontalFlip()]
-    cached = st.Loader(split, 8, steps, decoded_cache=st.DecodedCache("8MiB", resize=1000), **options)
+    cached = st.Loader(split, 8, st.Image(steps, decoded_cache=st.DecodedCache("8MiB", resize=1000)), **options)
     plain = st.Loader(split, 8, steps, **options)
     rows = 0
     for _ in range(2):
@@ -171,7 +171,7 @@ def test_frames_of_clips_are_kept(tmp_path, on_disk):
     for columns in ((), ("pair",)):
         options = dict(clip=clip, seed=4, remainder="mask", columns=columns)
         steps = [st.RandomResizedCrop(24), st.RandomHorizontalFlip(), st.ColorJitter(0.2)]
-        loader = st.Loader(splits[0], 2, steps, decoded_cache=cached, memory_budget="64MiB", **options)
+        loader = st.Loader(splits[0], 2, st.Image(steps, decoded_cache=cached), memory="64MiB", **options)
         expected = st.Loader(splits[1], 2, steps, **options)
         for _ in range(4):
             for batch, other in zip(loader, expected, strict=True):
@@ -183,10 +183,10 @@ def test_frames_of_clips_are_kept(tmp_path, on_disk):
 
 def test_arguments_are_checked(large, tmp_path):
     with pytest.raises(st.OptionError, match="transform"):
-        st.Loader(large, 8, decoded_cache=st.DecodedCache(100))
+        st.Loader(large, 8)
     with pytest.raises(st.OptionError, match="resize"):
         st.DecodedCache(100, resize=0)
     with pytest.raises(st.ShardtoolError, match="absent"):
-        next(iter(st.Loader(large, 8, STEPS, decoded_cache=st.DecodedCache(100, path=tmp_path / "absent"))))
+        next(iter(st.Loader(large, 8, st.Image(STEPS, decoded_cache=st.DecodedCache(100, path=tmp_path / "absent")))))
     with pytest.raises(st.BudgetError, match="decoded images"):
-        st.Loader(large, 8, STEPS, decoded_cache=st.DecodedCache("1GiB"), memory_budget="64MiB")
+        st.Loader(large, 8, st.Image(STEPS, decoded_cache=st.DecodedCache("1GiB")), memory="64MiB")

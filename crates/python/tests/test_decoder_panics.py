@@ -37,12 +37,12 @@ def damaged(photos, tmp_path):
 def test_decoder_panic_is_a_bad_sample_and_prints_nothing(damaged, capfd):
     split = st.Dataset(damaged).split("train")
     [bad_id] = [i for i in range(len(split)) if split[i]["key"] == "owl/0.tif"]
-    loader = st.Loader(split, 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
+    loader = st.Loader(split, 5, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="mask")
     ids = np.concatenate([batch["id"][batch["valid"]] for batch in loader])
     assert sorted(ids.tolist()) == [i for i in range(10) if i != bad_id]
     [bad] = loader.bad_samples()
     assert bad["id"] == bad_id
-    strict = st.Loader(split, 5, [st.ResizeTo(8)], order=st.Sequential(), on_bad="error")
+    strict = st.Loader(split, 5, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="error")
     with pytest.raises(st.BadSampleError, match="the tiff decoder panicked"):
         list(strict)
 

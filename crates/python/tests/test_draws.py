@@ -105,7 +105,7 @@ def test_a_view_draws_for_its_number(sample):
 def test_the_loader_draws_for_the_source_position_and_the_epoch(train):
     steps = [st.RandomResizedCrop(24), st.RandomHorizontalFlip()]
     source = st.Subset([5, 17, 5, 90])
-    loader = st.Loader(train, 4, steps, seed=77, source=source, order=st.Sequential())
+    loader = st.Loader(train, 4, steps, order=st.Sequential(seed=77), source=source)
     for epoch in range(2):
         (batch,) = loader
         for position, (id, image) in enumerate(zip(batch["id"], batch["image"])):

@@ -96,7 +96,7 @@ def test_verify_decodes_without_a_range(split):
 @pytest.mark.parametrize("wrong", [0.5, (1,), (0, 1, 2), (1, 0), (1, 1), (0, float("inf")), (float("nan"), 1), "01"])
 def test_an_invalid_range_is_a_value_error_that_names_it(split, depths, tmp_path, wrong):
     for make in (
-        lambda: st.Loader(split, 5, STEPS, float_range=wrong),
+        lambda: st.Loader(split, 5, st.Image(STEPS, float_range=wrong)),
         lambda: st.pack(depths[0], tmp_path / "dataset", float_range=wrong),
         lambda: st.Writer(tmp_path / "dataset", features={}, labels=False, images=True, float_range=wrong),
     ):
@@ -106,4 +106,4 @@ def test_an_invalid_range_is_a_value_error_that_names_it(split, depths, tmp_path
 
 def test_a_range_without_decoding_is_rejected(split):
     with pytest.raises(st.OptionError, match="`float_range`"):
-        st.Loader(split, 5, float_range=RANGE)
+        st.Loader(split, 5)

@@ -168,7 +168,7 @@ def test_pixel_formats_of_the_image_do_not_change_values(scenes):
 
 
 def test_rows_without_a_sample_are_zero(scenes):
-    last = list(st.Loader(scenes, 5, [st.ResizeTo(8)], order=st.Sequential(), more_images=KINDS, mean=(0.5,) * 3))[-1]
+    last = list(st.Loader(scenes, 5, [st.Image([st.ResizeTo(8)], mean=(0.5,) * 3), *MORE<KINDS>], order=st.Sequential()))[-1]
     assert last["valid"].tolist() == [True] * 4 + [False]
     assert not last["depth"][4].any() and last["depth"][3].any() and (last["image"][4] != 0).all()
 
@@ -177,7 +177,7 @@ def test_frameworks_take_values_as_integers(scenes):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    batch = next(iter(Loader(scenes, 4, [st.ResizeTo(8)], more_images=KINDS, dtype="bfloat16")))
+    batch = next(iter(Loader(scenes, 4, [st.Image([st.ResizeTo(8)], dtype="bfloat16"), *MORE<KINDS>])))
     assert batch["after"].dtype == torch.bfloat16 and batch["depth"].dtype == torch.uint16 and batch["ids"].dtype == torch.uint8
 
 
@@ -195,24 +195,24 @@ MIXING = {
 def test_values_in_disguise_are_asked_about(scenes, steps, name, found):
     for given in ([name], {name: None}):
         with pytest.raises(st.OptionError, match=f"image `{name}` is {found}.*`more_images`.*values.*color"):
-            st.Loader(scenes, 4, steps, more_images=given)
+            st.Loader(scenes, 4, [st.Image(steps), *MORE<given>])
     # Either answer will do, and so will steps that only move pixels.
-    st.Loader(scenes, 4, steps, more_images={name: "color"})
-    st.Loader(scenes, 4, steps, more_images={name: "values"})
+    st.Loader(scenes, 4, [st.Image(steps), st.FurtherImage(name, kind="color")])
+    st.Loader(scenes, 4, [st.Image(steps), st.FurtherImage(name, kind="values")])
     moves = [st.RandomCrop(16), st.RandomHorizontalFlip(), st.RandomRotation(9, interpolation="nearest")]
-    loader = st.Loader(scenes, 4, moves, more_images=[name], dtype="uint16", columns=["number"])
+    loader = st.Loader(scenes, 4, [st.Image(moves, dtype="uint16"), st.FurtherImage(name), "number"])
     for batch in loader:
         for number, pixels in zip(batch["number"], batch[name], strict=True):
             stored = 257 * np.asarray(palette(number).convert("RGB")).astype(int) if name == "palette" else depth(number)
             wanted = pixels if name == "palette" else pixels[..., 0]
             assert np.isin(wanted, np.append(stored, 0)).all()
     with pytest.raises(st.OptionError, match="more_images"):
-        st.Loader(scenes, 4, moves, more_images=[name], dtype="uint16", decoded_cache=st.DecodedCache("1MiB", resize=8))
+        st.Loader(scenes, 4, [st.Image(moves, dtype="uint16", decoded_cache=st.DecodedCache("1MiB", resize=8)), st.FurtherImage(name)])
 
 
 def test_bits_of_values_are_not_lost_in_silence(scenes):
     with pytest.raises(st.OptionError, match="mixed or shortened"):
-        st.Loader(scenes, 4, [st.CenterCrop(16)], more_images=["depth"])
+        st.Loader(scenes, 4, [st.Image([st.CenterCrop(16)]), st.FurtherImage("depth")])
 
 
 def test_colours_stay_as_they_are(scenes):
@@ -240,7 +240,7 @@ def test_a_later_image_of_another_kind_is_a_bad_sample(tmp_path):
     split = written(tmp_path / "mixed", [gray] * 20 + [deep, jpeg, floats])
     options = {"order": st.Sequential(), "on_bad": "mask"}
     for kind, expected in ((None, {20: "is grey of 16 bits"}), ("values", {20: "expected grey of 8 bits", 21: "PNG or TIFF", 22: "PNG"})):
-        loader = st.Loader(split, 23, [st.ResizeTo(9)], more_images={"extra": kind}, **options)
+        loader = st.Loader(split, 23, [st.Image([st.ResizeTo(9)]), st.FurtherImage("extra", kind=kind)], **options)
         with pytest.warns(st.ShardtoolWarning, match="bad sample"):
             [batch] = list(loader)
         bad = {sample["id"]: sample for sample in loader.bad_samples()}
@@ -253,7 +253,7 @@ def test_a_later_image_of_another_kind_is_a_bad_sample(tmp_path):
     for first in (jpeg, floats):
         split = written(tmp_path / f"{len(first)}", [first])
         with pytest.raises(st.OptionError, match="PNG or TIFF"):
-            st.Loader(split, 1, [st.ResizeTo(9)], more_images={"extra": "values"})
+            st.Loader(split, 1, [st.Image([st.ResizeTo(9)]), st.FurtherImage("extra", kind="values")])
 
 
 def test_wrong_kinds_are_refused(scenes):
@@ -261,6 +261,6 @@ def test_wrong_kinds_are_refused(scenes):
                            ({"depth": 3}, "more_images` is 3"), ({"nothing": "values"}, "no feature `nothing`"),
                            ({"number": "values"}, "number")]:  # fmt: skip
         with pytest.raises(st.OptionError, match=message):
-            st.Loader(scenes, 4, [st.ResizeTo(8)], more_images=given)
+            st.Loader(scenes, 4, [st.Image([st.ResizeTo(8)]), *MORE<given>])
     with pytest.raises(st.OptionError, match="masks and further images do not mix"):
-        st.Loader(scenes, 4, [st.ResizeTo(8)], more_images=KINDS, batch_transform=st.MixUp(1, 3))
+        st.Loader(scenes, 4, [st.Image([st.ResizeTo(8)]), *MORE<KINDS>], batch_transform=st.MixUp(1, 3))

@@ -17,8 +17,8 @@ from shardtool.jax import Loader  # noqa: E402
 
 def test_arrays_match_the_numpy_loader(train):
     steps = [st.RandomResizedCrop(16)]
-    expected = [(b["image"].copy(), b["label"].copy()) for b in st.Loader(train, 16, steps, seed=3)]
-    loader = Loader(train, 16, steps, seed=3)
+    expected = [(b["image"].copy(), b["label"].copy()) for b in st.Loader(train, 16, steps, order=st.Shuffled(3))]
+    loader = Loader(train, 16, steps, order=st.Shuffled(3))
     for batch, (image, label) in zip(loader, expected, strict=True):
         assert isinstance(batch["image"], jax.Array) and batch["image"].dtype == np.uint8
         assert np.array_equal(batch["image"], image) and np.array_equal(batch["label"], label)
@@ -86,4 +86,4 @@ def test_one_loader_feeds_several_devices(dataset):
 
 def test_device_and_devices_together_are_rejected(train):
     with pytest.raises(st.OptionError, match="the old name of a `device`"):
-        Loader(train, 8, [st.ResizeTo(8)], device="cuda", devices=jax.local_devices())
+        Loader(train, 8, [st.ResizeTo(8)], device="cuda")

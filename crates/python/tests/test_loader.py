@@ -28,7 +28,7 @@ def one_epoch(loader):
 
 
 def test_batch_has_images_labels_ids_and_columns(train):
-    loader = st.Loader(train, 16, STEPS, order=st.Sequential(), columns=["image/width", "image/filename"])
+    loader = st.Loader(train, 16, [st.Image(STEPS), "image/width", "image/filename"], order=st.Sequential())
     batches = iter(loader)
     batch = next(batches)
     assert batch["image"].shape == (16, 32, 32, 3) and batch["image"].dtype == np.uint8
@@ -59,13 +59,13 @@ def test_cropped_pixels_equal_pillows(train):
 
 
 def test_every_epoch_shows_every_sample_in_a_different_order(train):
-    loader = st.Loader(train, 10, STEPS, seed=7, remainder="mask")
+    loader = st.Loader(train, 10, STEPS, order=st.Shuffled(7), remainder="mask")
     assert len(loader) == 11
     epochs = [one_epoch(loader) for _ in range(3)]
     for ids, _ in epochs:
         assert sorted(ids) == list(range(COUNT))
     assert epochs[0][0] != epochs[1][0] != epochs[2][0]
-    again = st.Loader(train, 10, STEPS, seed=7, remainder="mask", workers=1, prefetch=1)
+    again = st.Loader(train, 10, STEPS, order=st.Shuffled(7), prefetch=1, remainder="mask", workers=1)
     assert [one_epoch(again) for _ in range(3)] == epochs
     loader.set_epoch(1)
     assert one_epoch(loader) == epochs[1]
@@ -103,7 +103,7 @@ def test_iterating_after_a_break_starts_the_next_epoch(train):
 
 
 def test_view_keeps_the_memory_of_its_batch(train):
-    loader = st.Loader(train, 10, STEPS, memory_budget="3MiB", prefetch=2, starve_after=0.3)
+    loader = st.Loader(train, 10, STEPS, memory="3MiB", prefetch=st.Prefetch(2, starve_after=0.3))
     batch = next(iter(loader))
     image = batch["image"]
     assert image.ctypes.data % 64 == 0 and image.flags.writeable
@@ -129,13 +129,13 @@ def test_dlpack_shares_memory(train):
 
 
 def test_resumes_at_every_step_with_another_batch_size(train):
-    loader = st.Loader(train, 7, STEPS, seed=3, remainder="mask")
+    loader = st.Loader(train, 7, STEPS, order=st.Shuffled(3), remainder="mask")
     rows, states = [], [(0, loader.state_dict())]
     for _ in range(2):
         for batch in loader:
             rows += [(int(i), p.tobytes()) for i, p, ok in zip(batch["id"], batch["image"], batch["valid"]) if ok]
             states.append((len(rows), loader.state_dict()))
-    other = st.Loader(train, 11, STEPS, seed=3, remainder="mask", workers=1)
+    other = st.Loader(train, 11, STEPS, order=st.Shuffled(3), remainder="mask", workers=1)
     for done, state in states:
         other.load_state_dict(state)
         assert len(str(state)) < 300
@@ -163,7 +163,7 @@ def test_replicas_share_an_epoch(train):
     for world in (2, 3):
         shown, steps = [], set()
         for rank in range(world):
-            loader = st.Loader(train, 8, STEPS, remainder="mask", rank=rank, world=world, seed=5)
+            loader = st.Loader(train, 8, STEPS, order=st.Shuffled(5), replica=st.Replica(rank=rank), remainder="mask")
             batches = [ids_of([b]) for b in loader]
             shown += [i for ids in batches for i in ids]
             steps.add(len(batches))
@@ -208,7 +208,7 @@ def test_ragged_columns_match_the_records(photos, tmp_path):
     (tmp_path / "list.jsonl").write_text("\n".join(lines))
     st.pack(tmp_path / "list.jsonl", tmp_path / "out")
     split = st.Dataset(tmp_path / "out")["train"]
-    batch = next(iter(st.Loader(split, 6, [st.ResizeTo(8)], columns=["boxes"], order=st.Sequential())))
+    batch = next(iter(st.Loader(split, 6, [st.Image([st.ResizeTo(8)]), "boxes"], order=st.Sequential())))
     assert isinstance(batch["boxes"], st.Ragged)
     for row, id in enumerate(batch["id"]):
         boxes = split[int(id)]["features"].get("boxes", [])
@@ -236,7 +236,7 @@ def test_invalid_options_are_rejected(train):
             st.Loader(train, **{"batch_size": 4, "transform": STEPS, **options})
         assert isinstance(caught.value, ValueError)
     with pytest.raises(st.BudgetError, match="batches") as caught:
-        st.Loader(train, 64, [st.ResizeTo(512)], memory_budget="1MiB")
+        st.Loader(train, 64, [st.ResizeTo(512)], memory="1MiB")
     assert isinstance(caught.value, MemoryError)
 
 
@@ -258,8 +258,8 @@ def test_local_replicas_match_separate_loaders(train):
     """Three processes with two replicas each deliver what six separate loaders deliver."""
     options = dict(seed=3, remainder="mask")
     for rank in range(3):
-        loader = st.Loader(train, 8, STEPS, rank=rank, world=3, local_replicas=2, **options)
-        apart = [st.Loader(train, 8, STEPS, rank=2 * rank + i, world=6, workers=1, **options) for i in range(2)]
+        loader = st.Loader(train, 8, STEPS, replica=st.Replica(rank=rank, local_replicas=2), **options)
+        apart = [st.Loader(train, 8, STEPS, replica=st.Replica(rank=2 * rank + i), workers=1, **options) for i in range(2)]
         assert len(loader) == len(apart[0]) == 3
         states = []
         for batches, *theirs in zip(loader, *apart, strict=True):
@@ -275,7 +275,7 @@ def test_local_replicas_match_separate_loaders(train):
         loader.set_epoch(0)
         assert len(list(map(len, loader))) == 3
     with pytest.raises(st.OptionError):
-        st.Loader(train, 8, STEPS, local_replicas=0)
+        st.Loader(train, 8, STEPS, replica=st.Replica(local_replicas=0))
 
 
 def lighten(image, seed):
@@ -294,7 +294,7 @@ def test_user_function_gets_a_seed_per_sample_and_epoch(train):
         del a, b
     # The seed depends on sample and epoch, not on workers, batch size or replicas.
     def seeds(workers, batch, epoch, **more):
-        loader = st.Loader(train, batch, [st.ResizeTo(8), lighten], remainder="mask", seed=5, workers=workers, **more)
+        loader = st.Loader(train, batch, [st.ResizeTo(8), lighten], order=st.Shuffled(5), remainder="mask", workers=workers, **more)
         loader.set_epoch(epoch)
         found = {}
         for batch in loader:

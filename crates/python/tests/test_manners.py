@@ -40,7 +40,7 @@ def workers():
 
 
 def test_holding_every_batch_raises_with_their_number(train):
-    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="2200KiB", workers=1, starve_after=0.2)
+    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory="2200KiB", prefetch=st.Prefetch(starve_after=0.2), workers=1)
     with pytest.raises(st.StarvedError, match="holds 2 of 2 batches that the given memory budget allows"):
         list(loader)
     # The list and its batches are freed: a new iteration works.
@@ -49,7 +49,7 @@ def test_holding_every_batch_raises_with_their_number(train):
 
 def test_ctrl_c_interrupts_waiting_and_loses_no_batch(train):
     """The consumer holds every batch, so the loader waits; the signal arrives while it does."""
-    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="2200KiB", workers=1, starve_after=60)
+    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory="2200KiB", prefetch=st.Prefetch(starve_after=60), workers=1)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     held = []
     timer.start()
@@ -245,7 +245,7 @@ def test_verify_progress_does_not_change_the_report_or_print_to_stdout(dataset, 
 
 
 def test_other_threads_run_while_the_loader_waits(train):
-    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory_budget="2200KiB", workers=1, starve_after=1.0)
+    loader = st.Loader(train, 32, [st.ResizeTo(64)], memory="2200KiB", prefetch=st.Prefetch(starve_after=1.0), workers=1)
     turns = 0
 
     def count():
@@ -292,7 +292,7 @@ def test_with_block_and_deletion_end_the_threads(train):
 
 
 def test_pickled_loader_continues_the_epoch(train):
-    loader = st.Loader(train, 8, STEPS, seed=2, remainder="mask")
+    loader = st.Loader(train, 8, STEPS, order=st.Shuffled(2), remainder="mask")
     first = iter(loader)
     next(first), next(first)
     again = pickle.loads(pickle.dumps(loader))
@@ -301,7 +301,7 @@ def test_pickled_loader_continues_the_epoch(train):
 
 
 def test_spawned_process_delivers_the_same_epoch(train):
-    loader = st.Loader(train, 8, STEPS, seed=2)
+    loader = st.Loader(train, 8, STEPS, order=st.Shuffled(2))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(one_epoch, (loader,)) == one_epoch(loader)
 
@@ -432,5 +432,5 @@ def test_module_runs_the_command_line(dataset, tmp_path):
 
 
 def test_repr_shows_split_and_options(train):
-    loader = st.Loader(train, 8, STEPS, memory_budget="2MiB")
+    loader = st.Loader(train, 8, STEPS, memory="2MiB")
     assert "train of" in repr(loader) and "batch_size=8" in repr(loader) and "memory_budget='2MiB'" in repr(loader)

@@ -35,7 +35,7 @@ def masked(tmp_path_factory):
 def test_mask_gets_the_crop_and_flip_of_its_image(masked):
     steps = [st.RandomResizedCrop(24, scale=(0.3, 1.0)), st.HorizontalFlip()]
     inner = 0
-    with st.Loader(masked, 5, steps, mask="mask", remainder="mask") as loader:
+    with st.Loader(masked, 5, [st.Image(steps), st.Mask("mask")], remainder="mask") as loader:
         for batch in loader:
             image, mask = batch["image"], batch["mask"]
             assert mask.shape == image.shape[:3] and mask.dtype == np.uint8
@@ -81,7 +81,7 @@ def test_mask_of_16_bits_is_resized_and_flipped_as_by_pillow(tmp_path, suffix):
         ([st.ResizeTo((17, 40))], lambda labels: resized(labels, 17, 40)),
         ([st.ResizeTo((40, 17)), st.HorizontalFlip(1.0)], lambda labels: resized(labels, 40, 17)[:, ::-1]),
     ):
-        loader = st.Loader(split, 7, steps, mask="mask", mask_dtype="uint16", order=st.Sequential())
+        loader = st.Loader(split, 7, [st.Image(steps), st.Mask("mask", dtype="uint16")], order=st.Sequential())
         batch = next(iter(loader))
         assert batch["mask"].dtype == np.uint16 and batch["valid"].tolist() == [True] * 5 + [False] * 2
         for found, labels in zip(batch["mask"], maps, strict=False):
@@ -126,11 +126,11 @@ def test_labels_of_16_bits_load_as_uint8_if_they_fit(tmp_path):
 def test_invalid_mask_dtype_is_named(masked):
     steps = [st.RandomResizedCrop(8)]
     with pytest.raises(ValueError, match=r'`mask_dtype` is "uint32": expected "uint8", "uint16"'):
-        st.Loader(masked, 5, steps, mask="mask", mask_dtype="uint32")
+        st.Loader(masked, 5, [st.Image(steps), st.Mask("mask", dtype="uint32")])
     with pytest.raises(TypeError, match="`mask_dtype` is 16: expected text"):
-        st.Loader(masked, 5, steps, mask="mask", mask_dtype=16)
+        st.Loader(masked, 5, [st.Image(steps), st.Mask("mask", dtype=16)])
     with pytest.raises(ValueError, match="`mask_dtype`.*`mask`"):
-        st.Loader(masked, 5, steps, mask_dtype="uint16")
+        st.Loader(masked, 5, steps)
 
 
 def test_mask_is_stored_as_its_file(masked):
@@ -139,14 +139,14 @@ def test_mask_is_stored_as_its_file(masked):
 
 def test_mask_without_transform_or_feature_is_rejected(masked):
     with pytest.raises(st.OptionError, match="mask"):
-        st.Loader(masked, 5, mask="mask")
+        st.Loader(masked, 5, st.Mask("mask"))
     with pytest.raises(st.ShardtoolError, match="nothing"):
-        st.Loader(masked, 5, [st.RandomResizedCrop(8)], mask="nothing")
+        st.Loader(masked, 5, [st.Image([st.RandomResizedCrop(8)]), st.Mask("nothing")])
 
 
 def test_every_page_cache_option_delivers_every_sample(masked):
     for page_cache in ("keep", "release"):
-        with st.Loader(masked, 4, [st.RandomResizedCrop(8)], page_cache=page_cache, read_ahead=0) as loader:
+        with st.Loader(masked, 4, [st.RandomResizedCrop(8)], prefetch=st.Prefetch(read_ahead=0, page_cache=page_cache)) as loader:
             assert sum(batch["valid"].sum() for batch in loader) == N
     with pytest.raises(st.OptionError, match="page_cache"):
-        st.Loader(masked, 4, [st.RandomResizedCrop(8)], page_cache="drop")
+        st.Loader(masked, 4, [st.RandomResizedCrop(8)], prefetch=st.Prefetch(page_cache="drop"))

@@ -35,7 +35,7 @@ def split(tmp_path_factory):
 
 
 def batches(split, transform, **options):
-    with st.Loader(split, BATCH, STEPS, seed=5, batch_transform=transform, **options) as loader:
+    with st.Loader(split, BATCH, STEPS, order=st.Shuffled(5), batch_transform=transform, **options) as loader:
         return [{name: value for name, value in batch.items()} for batch in loader]
 
 
@@ -164,9 +164,9 @@ def test_one_of_several_transforms_is_drawn(split):
 
 def test_few_rows_show_themselves_again(split):
     for size in (1, 2, 3):
-        with st.Loader(split, size, STEPS, seed=5) as loader:
+        with st.Loader(split, size, STEPS, order=st.Shuffled(5)) as loader:
             plain = [batch["image"].copy() for batch in loader]
-        with st.Loader(split, size, STEPS, seed=5, batch_transform=st.Mosaic()) as loader:
+        with st.Loader(split, size, STEPS, order=st.Shuffled(5), batch_transform=st.Mosaic()) as loader:
             mixed = [batch["image"].copy() for batch in loader]
         for step, (before, after) in enumerate(zip(plain, mixed, strict=True)):
             valid = np.ones(size, bool)
@@ -175,10 +175,10 @@ def test_few_rows_show_themselves_again(split):
 
 def test_resumes_in_the_middle(split):
     whole = batches(split, st.Mosaic())
-    with st.Loader(split, BATCH, STEPS, seed=5, batch_transform=st.Mosaic()) as loader:
+    with st.Loader(split, BATCH, STEPS, order=st.Shuffled(5), batch_transform=st.Mosaic()) as loader:
         next(iter(loader))
         state = loader.state_dict()
-    with st.Loader(split, BATCH, STEPS, seed=5, batch_transform=st.Mosaic()) as loader:
+    with st.Loader(split, BATCH, STEPS, order=st.Shuffled(5), batch_transform=st.Mosaic()) as loader:
         loader.load_state_dict(state)
         rest = [batch["image"].copy() for batch in loader]
     assert len(rest) == len(whole) - 1 > 0
@@ -189,8 +189,8 @@ def test_what_does_not_fit_is_refused(split):
     for make, message in [
         (lambda: st.Mosaic(p=2), "`p`"),
         (lambda: st.Mosaic(center=(0.5, 0.2)), "`center`"),
-        (lambda: st.Loader(split, 2, STEPS, objects=st.Objects(), batch_transform=[st.Mosaic(), st.MixUp()]), "boxes"),
-        (lambda: st.Loader(split, 2, STEPS, mask="image/encoded", batch_transform=st.Mosaic()), "mask"),
+        (lambda: st.Loader(split, 2, [st.Image(STEPS), st.Objects()], batch_transform=[st.Mosaic(), st.MixUp()]), "boxes"),
+        (lambda: st.Loader(split, 2, [st.Image(STEPS), st.Mask("image/encoded")], batch_transform=st.Mosaic()), "mask"),
     ]:
         with pytest.raises(st.OptionError, match=message):
             make()

@@ -45,7 +45,7 @@ def test_every_representation_shows_in_a_notebook(dataset, tmp_path):
 
 
 def test_shown_records_are_those_of_the_loader_with_that_seed(train):
-    loader = st.Loader(train, 4, [st.RandomResizedCrop(32)], seed=9, workers=1)
+    loader = st.Loader(train, 4, [st.RandomResizedCrop(32)], order=st.Shuffled(9), workers=1)
     ids = next(iter(loader))["id"].tolist()
     loader.close()
     keys = [train[i]["key"].rsplit("/", 1)[-1] for i in ids]

@@ -147,7 +147,7 @@ def test_every_source_keeps_the_value(kind, name, values, tmp_path):
         equal(stored(split, name), values)
     column = split.columns[name]
     assert column.dtype == np.dtype(dtype) and sorted(column.tolist()) == sorted(values)
-    batch = next(iter(st.Loader(split, 4, [st.CenterCrop(8)], columns=[name])))
+    batch = next(iter(st.Loader(split, 4, [st.Image([st.CenterCrop(8)]), name])))
     assert batch[name].dtype == np.dtype(dtype) and sorted(batch[name].tolist()) == sorted(values)
 
 
@@ -257,7 +257,7 @@ def test_nulls_and_several_values(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     column = split.columns.arrow("t")
     assert column.type == arrow.float64() and column.null_count == 2 and set(column.drop_null().to_pylist()) == {1e300, -1e-300}
-    loader = st.Loader(split, 4, [st.CenterCrop(8)], columns=["many"])
+    loader = st.Loader(split, 4, [st.Image([st.CenterCrop(8)]), "many"])
     batch = next(iter(loader))
     assert batch["many"].values.dtype == np.float64 and sorted(batch["many"].values.tolist()) == [0.1, 2.0**53, 1e300]
 
@@ -348,7 +348,7 @@ def test_splits_of_other_number_types_do_not_meet(tmp_path):
         st.pack(jsonl(tmp_path / name, [{"x": value} for value in values]), tmp_path / f"{name}.dataset")
         splits.append(st.Dataset(tmp_path / f"{name}.dataset").split("train"))
     with pytest.raises(st.OptionError, match="float64"):
-        st.Loader(splits, 2, columns=["x"])
+        st.Loader(splits, 2, [st.Image(), "x"])
 
 
 def test_a_column_is_not_lost_behind_a_member_of_the_batch(tmp_path):
@@ -360,9 +360,9 @@ def test_a_column_is_not_lost_behind_a_member_of_the_batch(tmp_path):
     options = {"boxes": {"objects": st.Objects(properties=[])}, "labels": {"objects": st.Objects(properties=[])}, "mask": {"mask": "shape"}}
     for name in ("id", "valid", "image", "boxes", "labels", "mask"):
         with pytest.raises(st.OptionError, match=f'by the name "{name}".*another name'):
-            st.Loader(split, 1, [st.CenterCrop(8)], columns=[name], **options.get(name, {}))
+            st.Loader(split, 1, [st.Image([st.CenterCrop(8)]), name], **options.get(name, {}))
     # Names that this batch does not use are those of columns.
-    batch = next(iter(st.Loader(split, 1, [st.CenterCrop(8)], columns=["host", "boxes", "mask"])))
+    batch = next(iter(st.Loader(split, 1, [st.Image([st.CenterCrop(8)]), "host", "boxes", "mask"])))
     assert (batch["host"], batch["boxes"].tolist(), batch["mask"].tolist()) == ([b"a.example"], [2], [3])
 
 
@@ -375,11 +375,11 @@ def test_boxes_and_areas_stay_float32(tmp_path):
 
 def test_a_missing_text_is_empty(tmp_path):
     split = packed(csv(tmp_path, "caption", ["owl", "", "cat", ""]), tmp_path)
-    batch = next(iter(st.Loader(split, 4, [st.CenterCrop(8)], columns=["caption"], on_bad="error")))
+    batch = next(iter(st.Loader(split, 4, [st.Image([st.CenterCrop(8)]), "caption"], bad_samples="error")))
     assert sorted(batch["caption"]) == [b"", b"", b"cat", b"owl"]
     (tmp_path / "more").mkdir()
     long = packed(jsonl(tmp_path / "more", [{"caption": "x" * 300}, {}, {"caption": None}]), tmp_path / "more")
-    batch = next(iter(st.Loader(long, 3, [st.CenterCrop(8)], columns=["caption"], on_bad="error")))
+    batch = next(iter(st.Loader(long, 3, [st.Image([st.CenterCrop(8)]), "caption"], bad_samples="error")))
     assert sorted(map(len, batch["caption"])) == [0, 0, 300]
 
 
@@ -389,7 +389,7 @@ def test_several_texts_are_refused_when_the_loader_is_made(first, tmp_path):
     rows[first]["labels"] = ["a", "b"]
     split = packed(jsonl(tmp_path, rows), tmp_path)
     with pytest.raises(st.OptionError, match=rf"`labels` holds 2 values in the record `{first}\.png`"):
-        st.Loader(split, 4, [st.CenterCrop(8)], columns=["labels"])
+        st.Loader(split, 4, [st.Image([st.CenterCrop(8)]), "labels"])
 
 
 def test_lengths_may_be_uint64(tmp_path):
@@ -398,5 +398,5 @@ def test_lengths_may_be_uint64(tmp_path):
             writer.write({"key": f"{number}", "tokens": np.arange(number % 8 + 1), "length": number % 8 + 1})
     split = st.Dataset(tmp_path / "dataset").split("train")
     buckets = st.LengthBuckets("length", [4, 8], max_tokens=16, padded={"tokens": -1})
-    shapes = {batch["tokens"].shape[1] for batch in st.Loader(split, 4, columns=["tokens", "length"], buckets=buckets)}
+    shapes = {batch["tokens"].shape[1] for batch in st.Loader(split, 4, [st.Image(), "tokens", "length"], buckets=buckets)}
     assert shapes == {4, 8}

@@ -30,7 +30,7 @@ def check(batches, train, dtype, layout="NCHW"):
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_numpy_images_are_normalised(train, dtype, layout):
-    loader = st.Loader(train, 16, STEPS, dtype=dtype, layout=layout, **OPTIONS)
+    loader = st.Loader(train, 16, st.Image(STEPS, dtype=dtype, layout=layout), **OPTIONS)
     batches = [batch["image"].copy() for batch in loader]
     assert {image.dtype for image in batches} == {np.dtype(dtype)}
     check((image.astype(np.float64) for image in batches), train, dtype, layout)
@@ -42,12 +42,12 @@ def test_any_of_the_options_selects_float32_nchw(train):
         assert (image.dtype, image.shape) == (np.float32, (4, 3, 32, 32)), options
     image = next(iter(st.Loader(train, 4, STEPS, device="cpu")))["image"]
     assert (image.dtype, image.shape) == (np.uint8, (4, 32, 32, 3))
-    scaled = next(iter(st.Loader(train, 4, STEPS, dtype="float32", order=st.Sequential())))["image"]
+    scaled = next(iter(st.Loader(train, 4, st.Image(STEPS, dtype="float32"), order=st.Sequential())))["image"]
     assert 0 <= scaled.min() and scaled.max() <= 1
 
 
 def test_nchw_images_have_height_before_width(train):
-    image = next(iter(st.Loader(train, 4, [st.ResizeTo((20, 24))], layout="NCHW")))["image"]
+    image = next(iter(st.Loader(train, 4, st.Image([st.ResizeTo((20, 24))], layout="NCHW"))))["image"]
     assert image.shape == (4, 3, 20, 24)
 
 
@@ -56,7 +56,7 @@ def test_invalid_options_are_rejected(train, options, message):
     with pytest.raises(st.OptionError, match=message):
         st.Loader(train, 4, STEPS, **options)
     with pytest.raises(st.OptionError, match="`transform`"):
-        st.Loader(train, 4, dtype="float32")
+        st.Loader(train, 4)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -64,7 +64,7 @@ def test_torch_images_are_normalised(train, dtype):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    loader = Loader(train, 16, STEPS, dtype=getattr(torch, dtype), device=torch.device("cpu"), **OPTIONS)
+    loader = Loader(train, 16, st.Image(STEPS, dtype=getattr(torch, dtype)), device=torch.device("cpu"), **OPTIONS)
     batches = [batch["image"].clone() for batch in loader]
     assert batches[0].dtype == getattr(torch, dtype) and batches[0].is_contiguous()
     check((image.double().numpy() for image in batches), train, dtype)
@@ -79,7 +79,7 @@ def test_jax_images_are_normalised(train, dtype):
     jax = pytest.importorskip("jax")
     from shardtool.jax import Loader
 
-    loader = Loader(train, 16, STEPS, dtype=dtype, **OPTIONS)
+    loader = Loader(train, 16, st.Image(STEPS, dtype=dtype), **OPTIONS)
     batches = [batch["image"] for batch in loader]
     assert batches[0].dtype == getattr(jax.numpy, dtype)
     check((np.asarray(image).astype(np.float64) for image in batches), train, dtype)

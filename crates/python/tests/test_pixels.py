@@ -286,13 +286,13 @@ def test_function_gets_the_pixels_of_the_format(sixteen, eight):
 def test_views_further_images_and_cached_images(eight):
     split, _, _ = eight
     views = st.Views(a=[st.ResizeTo(SIZE)], b=[st.ResizeTo((9, 8))])
-    with st.Loader(split, len(split), views, order=st.Sequential(), mode="L") as loader:
+    with st.Loader(split, len(split), st.Image(views, mode="L"), order=st.Sequential()) as loader:
         batch = next(iter(loader))
     assert (batch["image.a"] == loaded(split, [st.ResizeTo(SIZE)], mode="L")).all()
     assert batch["image.b"].shape[1:] == (9, 8, 1)
     for options in ({"mode": "L"}, {"bits": 16}):
         cache = st.DecodedCache("1MiB", resize=40)
-        with st.Loader(split, 4, [st.ResizeTo(SIZE)], order=st.Sequential(), decoded_cache=cache, **options) as loader:
+        with st.Loader(split, 4, st.Image([st.ResizeTo(SIZE)], decoded_cache=cache), order=st.Sequential(), **options) as loader:
             first, second = (np.concatenate([batch["image"] for batch in loader]) for _ in range(2))
             assert loader.stats()["decoded_cache"]["hits"] > 0
         assert (first == second).all() and first.shape[-1] == (1 if "mode" in options else 3)
@@ -338,4 +338,4 @@ def test_steps_that_are_not_defined_are_refused_by_name(eight):
         with pytest.raises(st.OptionError, match=message):
             st.Loader(split, 2, [size], **options)
     with pytest.raises(st.OptionError, match="transform"):
-        st.Loader(split, 2, mode="L")
+        st.Loader(split, 2)

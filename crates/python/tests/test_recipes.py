@@ -71,7 +71,7 @@ def iter_steps(loader):
 
 def test_views_are_what_a_preview_shows(train, photos):
     views = dino()
-    batch = next(iter(st.Loader(train, 4, views, seed=9, order=st.Sequential())))
+    batch = next(iter(st.Loader(train, 4, views, order=st.Sequential(seed=9))))
     assert {name for name in batch if name.startswith("image")} == {f"image.global.{n}" for n in range(2)} | {
         f"image.local.{n}" for n in range(3)
     }
@@ -86,9 +86,9 @@ def test_views_are_what_a_preview_shows(train, photos):
 
 def test_mixed_batches_are_weighted_means(train):
     steps = [st.ResizeTo(24)]
-    plain = batches(st.Loader(train, 16, steps, seed=3, remainder="mask"))
+    plain = batches(st.Loader(train, 16, steps, order=st.Shuffled(3), remainder="mask"))
     for transform in (st.MixUp(0.8, 5), st.CutMix(1.0, 5)):
-        mixed = batches(st.Loader(train, 16, steps, seed=3, remainder="mask", batch_transform=transform))
+        mixed = batches(st.Loader(train, 16, steps, order=st.Shuffled(3), remainder="mask", batch_transform=transform))
         shares = set()
         for before, after in zip(plain, mixed):
             valid = np.flatnonzero(before["valid"])
@@ -165,9 +165,7 @@ def test_boxes_points_masks_and_images_follow_one_geometry(detection):
         st.RandomHorizontalFlip(), st.RandomVerticalFlip(), st.RandomRotation(8, fill=90), st.ColorJitter(0.2),
     ]  # fmt: skip
     objects = st.Objects(properties=[BOX + "class/label", BOX + "score"], keypoints=BOX + "keypoints", flip_index=range(3), min_size=4)
-    loader = st.Loader(
-        detection, 5, steps, mask=["red", "blue"], mask_fill=9, more_images=["swapped"], objects=objects, remainder="mask"
-    )
+    loader = st.Loader(detection, 5, [st.Image(steps), st.Mask("red", fill=9), st.Mask("blue", fill=9), st.FurtherImage("swapped"), objects], remainder="mask")
     seen = 0
     for _ in range(6):
         for batch in loader:
@@ -215,7 +213,7 @@ def flips(horizontal, vertical):
 def test_left_and_right_points_change_places_in_a_mirrored_image(faces, horizontal, vertical):
     split, points = faces
     objects = st.Objects(keypoints=BOX + "keypoints", flip_index=st.flip_index(["nose", "left_eye", "right_eye"]))
-    batch = next(iter(st.Loader(split, 1, flips(horizontal, vertical), objects=objects)))
+    batch = next(iter(st.Loader(split, 1, [st.Image(flips(horizontal, vertical)), objects])))
     found = batch["keypoints"].row(0).reshape(2, 3, 3)
     # Two reflections are a rotation, which leaves left and right as they are.
     expected = points[:, [0, 2, 1]] if horizontal + vertical == 1 else points.copy()
@@ -231,14 +229,14 @@ def test_flips_of_points_need_their_order(faces):
     split, _ = faces
     for steps in (flips(0.5, 0), flips(0, 0.1), [st.RandomApply([st.RandomHorizontalFlip()]), st.CenterCrop(8)]):
         with pytest.raises(st.OptionError, match="flip_index.*a step flips"):
-            st.Loader(split, 1, steps, objects=st.Objects(keypoints=BOX + "keypoints"))
-    st.Loader(split, 1, flips(0, 0), objects=st.Objects(keypoints=BOX + "keypoints"))
+            st.Loader(split, 1, [st.Image(steps), st.Objects(keypoints=BOX + "keypoints")])
+    st.Loader(split, 1, [st.Image(flips(0, 0)), st.Objects(keypoints=BOX + "keypoints")])
     for order in ([1, 2, 0], [0, 0, 1], [0, 1, 3]):
         with pytest.raises(st.OptionError, match="pairs of points"):
-            st.Loader(split, 1, flips(1, 0), objects=st.Objects(keypoints=BOX + "keypoints", flip_index=order))
+            st.Loader(split, 1, [st.Image(flips(1, 0)), st.Objects(keypoints=BOX + "keypoints", flip_index=order)])
     with pytest.raises(st.OptionError, match="no keypoints"):
-        st.Loader(split, 1, flips(1, 0), objects=st.Objects(flip_index=[0]))
-    wrong = st.Loader(split, 1, flips(1, 0), objects=st.Objects(keypoints=BOX + "keypoints", flip_index=[1, 0]), on_bad="error")
+        st.Loader(split, 1, [st.Image(flips(1, 0)), st.Objects(flip_index=[0])])
+    wrong = st.Loader(split, 1, [st.Image(flips(1, 0)), st.Objects(keypoints=BOX + "keypoints", flip_index=[1, 0])], bad_samples="error")
     with pytest.raises(st.DamageError, match="18"):
         next(iter(wrong))
     assert st.flip_index(["Left", "mid", "Right"]) == [2, 1, 0]
@@ -261,6 +259,6 @@ def test_options_of_one_geometry_are_refused_with_views(detection):
     with pytest.raises(st.OptionError, match="`random_iou_crop` takes the boxes"):
         st.Loader(detection, 2, [st.RandomIoUCrop(), st.ResizeTo(8)])
     with pytest.raises(st.OptionError, match="stays on the host"):
-        st.Loader(detection, 2, [st.ResizeTo(8)], objects=st.Objects(), device="cuda:0")
+        st.Loader(detection, 2, [st.Image([st.ResizeTo(8)]), st.Objects()], device="cuda:0")
     with pytest.raises(st.OptionError, match="give the feature `mask` as well"):
-        st.Loader(detection, 2, [st.ResizeTo(8)], mask_fill=3)
+        st.Loader(detection, 2, [st.ResizeTo(8)])

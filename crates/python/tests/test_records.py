@@ -47,9 +47,9 @@ def test_the_command_shows_a_record_by_key(numbered):
 def test_representations_fit_a_terminal(numbered):
     record = repr(numbered[0])
     assert len(record) < 2000 and "'key': '000019'" in record and "bytes: b'" in record
-    loader = repr(st.Loader(numbered, 4, [st.RandomResizedCrop(8)], seed=5))
+    loader = repr(st.Loader(numbered, 4, [st.RandomResizedCrop(8)], order=st.Shuffled(5)))
     assert len(loader) < 300 and "seed=5" in loader and "prefetch" not in loader
-    assert "mean" in repr(st.Loader(numbered, 4, [st.RandomResizedCrop(8)], mean=np.zeros(3), std=np.ones(3)))
+    assert "mean" in repr(st.Loader(numbered, 4, st.Image([st.RandomResizedCrop(8)], mean=np.zeros(3), std=np.ones(3))))
 
 
 def parquet(path):

@@ -56,4 +56,4 @@ def test_an_image_is_exact_unless_half_of_it_is_twice_the_result(large):
 
 def test_images_as_stored_are_not_decoded(train):
     with pytest.raises(ValueError, match="`scaled_decode`: images as stored"):
-        st.Loader(train, 4, scaled_decode=True)
+        st.Loader(train, 4)

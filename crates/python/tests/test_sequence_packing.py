@@ -31,7 +31,7 @@ def packing(**options):
 
 def loader(split, **options):
     options = {"remainder": "mask", "seed": 9, **options}
-    return st.Loader(split, 4, columns=["tokens", "weights", "kind"], packing=packing(), **options)
+    return st.Loader(split, 4, [TOKENS<packing()>, "tokens", "weights", "kind"], **options)
 
 
 def test_every_text_is_in_one_row(texts):
@@ -104,7 +104,7 @@ def test_attention_within_segments_is_that_of_each_text_alone(texts):
         x = tokens(ids) + positions(places)
         return attention(x, x, x, attn_mask=~same.tril().repeat_interleave(2, 0), need_weights=False)[0]
 
-    batch = next(iter(Loader(texts, 4, columns=["tokens"], packing=packing(padded={"tokens": 0}))))
+    batch = next(iter(Loader(texts, 4, [TOKENS<packing(padded={"tokens": 0})>, "tokens"])))
     segments = batch["segment_ids"]
     packed = model(batch["tokens"], batch["position_ids"], segments[:, :, None] == segments[:, None, :])
     for row in range(4):
@@ -128,18 +128,18 @@ def test_arguments_are_checked(texts):
     with pytest.raises(st.OptionError, match="padded"):
         st.SequencePacking("length", 8, padded={})
     with pytest.raises(st.OptionError, match="not one of `columns`"):
-        st.Loader(texts, 4, packing=packing())
+        st.Loader(texts, 4, TOKENS<packing()>)
     with pytest.raises(st.OptionError, match="transform"):
-        st.Loader(texts, 4, [st.ResizeTo(8)], columns=["tokens", "weights"], packing=packing())
+        st.Loader(texts, 4, [st.Image([st.ResizeTo(8)]), TOKENS<packing()>, "tokens", "weights"])
     with pytest.raises(st.OptionError, match="device"):
-        st.Loader(texts, 4, columns=["tokens", "weights"], packing=packing(), device="cuda:0")
+        st.Loader(texts, 4, [TOKENS<packing()>, "tokens", "weights"], device="cuda:0")
     with pytest.raises(st.OptionTypeError, match="packing"):
-        st.Loader(texts, 4, columns=["tokens"], packing=CAPACITY)
+        st.Loader(texts, 4, [TOKENS<CAPACITY>, "tokens"])
     long = st.SequencePacking("length", 8, padded={"tokens": 0})
     with pytest.raises(st.ShardtoolError, match="longer|more than|exceed"):
-        st.Loader(texts, 4, columns=["tokens"], packing=long)
+        st.Loader(texts, 4, [TOKENS<long>, "tokens"])
     with pytest.raises(st.ShardtoolError, match="shard"):
-        st.Loader(texts, 4, columns=["tokens", "weights"], packing=packing(), policy="shard")
+        st.Loader(texts, 4, [TOKENS<packing()>, "tokens", "weights"], replica=st.Replica(policy="shard"))
     cut = st.SequencePacking("length", 8, padded={"tokens": 0}, longer="cut")
-    lengths = [length for batch in st.Loader(texts, 4, columns=["tokens"], packing=cut) for length in batch["seq_lens"].values]
+    lengths = [length for batch in st.Loader(texts, 4, [TOKENS<cut>, "tokens"]) for length in batch["seq_lens"].values]
     assert max(lengths) == 8

@@ -34,8 +34,8 @@ def epoch(loader):
 
 
 def test_batches_and_states_equal_those_of_files(dataset, url):
-    local = st.Loader(st.Dataset(dataset).split("train"), 8, STEPS, seed=4)
-    remote = st.Loader(st.Dataset(url).split("train"), 8, STEPS, seed=4)
+    local = st.Loader(st.Dataset(dataset).split("train"), 8, STEPS, order=st.Shuffled(4))
+    remote = st.Loader(st.Dataset(url).split("train"), 8, STEPS, order=st.Shuffled(4))
     assert epoch(local) == epoch(remote)
     assert local.state_dict() == remote.state_dict()
     store = remote.stats()["store"]
@@ -103,7 +103,7 @@ def test_errors_name_the_url(url):
 
 
 def one_epoch(url):
-    return [ids for ids, _ in epoch(st.Loader(st.Dataset(url).split("train"), 8, STEPS, seed=4))]
+    return [ids for ids, _ in epoch(st.Loader(st.Dataset(url).split("train"), 8, STEPS, order=st.Shuffled(4)))]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -151,15 +151,15 @@ def test_forks_with_requests_in_flight(url):
 def cached_ids(arguments):
     url, cache = arguments
     split = pickle.loads(pickle.dumps(st.Dataset(url, cache=cache, cache_size="1GiB").split("train")))
-    return epoch(st.Loader(split, 8, STEPS, seed=4))
+    return epoch(st.Loader(split, 8, STEPS, order=st.Shuffled(4)))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_share_a_cache(dataset, url, method, tmp_path):
-    expected = epoch(st.Loader(st.Dataset(dataset).split("train"), 8, STEPS, seed=4))
+    expected = epoch(st.Loader(st.Dataset(dataset).split("train"), 8, STEPS, order=st.Shuffled(4)))
     with multiprocessing.get_context(method).Pool(3) as pool:
         assert pool.map(cached_ids, [(url, tmp_path / "cache")] * 6) == [expected] * 6
-    loader = st.Loader(st.Dataset(url, cache=tmp_path / "cache", cache_size=10**9).split("train"), 8, STEPS, seed=4)
+    loader = st.Loader(st.Dataset(url, cache=tmp_path / "cache", cache_size=10**9).split("train"), 8, STEPS, order=st.Shuffled(4))
     assert epoch(loader) == expected
     store = loader.stats()["store"]
     # All records and indexes are there.

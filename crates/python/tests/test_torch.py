@@ -25,7 +25,7 @@ STEPS = [st.RandomResizedCrop(32), st.HorizontalFlip()]
 
 
 def test_tensors_share_the_loaders_memory(train):
-    loader = Loader(train, 16, STEPS, columns=["image/width", "image/filename"], prefetch=4)
+    loader = Loader(train, 16, [st.Image(STEPS), "image/width", "image/filename"], prefetch=4)
     (native,) = loader._native.next(loader._native.begin(loader._launch().place))
     batch = loader._convert(native)
     assert batch["image"].data_ptr() == native["image"].ctypes.data
@@ -61,7 +61,7 @@ class _Inside(torch.utils.data.IterableDataset):
         self.split = split
 
     def __iter__(self):
-        with st.torch.Loader(self.split, 4, [st.RandomResizedCrop(8)], seed=1) as loader:
+        with st.torch.Loader(self.split, 4, [st.RandomResizedCrop(8)], order=st.Shuffled(1)) as loader:
             yield from (batch["id"] for batch in loader)
 
 
@@ -252,7 +252,7 @@ def test_training_crops_match_torchvision(train):
     functional = pytest.importorskip("torchvision.transforms.v2.functional")
     spec = order_spec()
     seed = 11
-    loader = Loader(train, 35, [st.RandomResizedCrop((40, 32)), st.HorizontalFlip()], order=st.Sequential(), seed=seed)
+    loader = Loader(train, 35, [st.RandomResizedCrop((40, 32)), st.HorizontalFlip()], order=st.Sequential(seed=seed))
     largest, flips, differences = 0, 0, []
     for epoch in range(2):
         for batch in loader:
@@ -282,7 +282,7 @@ def test_network_learns(train):
         torch.nn.Linear(16, 3),
     )
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    loader = Loader(train, 15, STEPS, seed=1)
+    loader = Loader(train, 15, STEPS, order=st.Shuffled(1))
 
     def forward(batch):
         return net(batch["image"].permute(0, 3, 1, 2) / 127.5 - 1)

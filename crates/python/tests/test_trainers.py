@@ -21,14 +21,14 @@ def one_process(monkeypatch):
 
 def test_loader_has_a_length_a_plain_state_and_repeats_epochs(train):
     """The length is that of a whole epoch, also inside one; the state is plain data."""
-    loader = Loader(train, 15, STEPS, seed=7)
+    loader = Loader(train, 15, STEPS, order=st.Shuffled(7))
     assert len(loader) == COUNT // 15 and not isinstance(loader, torch.utils.data.DataLoader)
     next(iter(loader))
     assert len(loader) == COUNT // 15
     state = loader.state_dict()
     assert all(isinstance(value, (int, str, dict, type(None))) for value in state.values())
     loader.set_epoch(4)
-    fresh = st.Loader(train, 15, STEPS, seed=7)
+    fresh = st.Loader(train, 15, STEPS, order=st.Shuffled(7))
     fresh.set_epoch(4)
     for ours, theirs in zip(loader, fresh, strict=True):
         assert np.array_equal(ours["id"], theirs["id"])

@@ -58,7 +58,7 @@ def expected(files, split):
 
 
 def load(split, steps, **options) -> tuple[np.ndarray, dict]:
-    loader = st.Loader(split, len(split), steps, order=st.Sequential(), truncated="fill", **options)
+    loader = st.Loader(split, len(split), st.Image(steps, truncated="fill"), order=st.Sequential(), **options)
     batch = next(iter(loader))
     return batch["image"].copy(), loader.stats()
 
@@ -83,7 +83,7 @@ def test_cached_images_are_the_same(files, split, tmp_path):
     steps, want = [st.ResizeTo(SIZE[::-1])], expected(files, split)
     for path in (None, tmp_path):
         cache = st.DecodedCache("4MiB", resize=1000, path=path)
-        loader = st.Loader(split, 9, steps, order=st.Sequential(), decoded_cache=cache, truncated="fill")
+        loader = st.Loader(split, 9, st.Image(steps, truncated="fill", decoded_cache=cache), order=st.Sequential())
         for _ in range(3):
             for batch in loader:
                 for image, one in zip(batch["image"], want, strict=True):
@@ -104,13 +104,13 @@ def test_grey_is_the_luma_that_libjpeg_decodes(files, split):
 def test_the_default_is_an_error(files, split, tmp_path):
     packed = st.pack(files, tmp_path / "strict", seed=None)
     assert (packed.images, packed.rejected, packed.truncated) == (6, 3, 0)
-    loader = st.Loader(split, 9, [st.ResizeTo(8)], order=st.Sequential(), on_bad="mask")
+    loader = st.Loader(split, 9, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="mask")
     next(iter(loader))
     assert loader.stats()["bad_samples"] == 6 and loader.stats()["filled"] == 0
     with pytest.raises(st.OptionError, match="`truncated`.*steps of a `transform`"):
-        st.Loader(split, 9, truncated="fill")
+        st.Loader(split, 9)
     with pytest.raises(st.OptionError, match='`truncated` is "grey": expected "error", "fill"'):
-        st.Loader(split, 9, [st.ResizeTo(8)], truncated="grey")
+        st.Loader(split, 9, st.Image([st.ResizeTo(8)], truncated="grey"))
 
 
 def test_pixels_are_packed_from_what_libjpeg_makes(files, tmp_path):

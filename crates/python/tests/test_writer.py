@@ -267,7 +267,7 @@ def test_errors_name_the_sample_and_the_feature(tmp_path):
 def test_samples_may_have_no_image(tmp_path):
     written(tmp_path / "out", ({"key": str(i), "text": f"line {i}", "score": i / 2} for i in range(10)))
     split = st.Dataset(tmp_path / "out").split("train")
-    loader = st.Loader(split, 5, columns=["score"], order=st.Sequential())
+    loader = st.Loader(split, 5, [st.Image(), "score"], order=st.Sequential())
     assert next(iter(loader))["score"].tolist() == [0, 0.5, 1, 1.5, 2]
     with pytest.raises(st.OptionError, match="no feature `image/encoded`"):
         st.Loader(split, 5, [st.ResizeTo(8)])

@@ -1,5 +1,6 @@
 //! Arrays of each record, such as volumes.
 
+use super::number;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +35,8 @@ pub struct Arrays {
     /// The value around an array that is smaller than the crop; the array is then in the middle. One number for all features, or one
     /// for each. Default: such a record is a bad sample. With `image_axes`, the value outside the image, where it is padded or
     /// rotated. Default: 0.
-    #[serde(default)]
-    #[schemars(extend("x-python" = "float | Mapping[str, float] | None"))]
+    #[serde(default, deserialize_with = "number::list")]
+    #[schemars(with = "Option<Vec<f64>>", extend("x-python" = "float | Mapping[str, float] | None"))]
     pub pad_value: Option<Vec<f64>>,
     /// The dimensions that are the height and the width of the record's image, the second one after the first: `(0, 1)` for `[H, W]`
     /// and `[H, W, C]`, `(1, 2)` for `[C, H, W]`. The arrays then follow the geometry of the image's steps by nearest neighbour, as

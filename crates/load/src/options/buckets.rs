@@ -1,5 +1,6 @@
 //! Batches of one shape each.
 
+use super::number;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardtool_decode::Pipeline;
@@ -57,7 +58,7 @@ pub struct LengthBuckets {
     #[serde(default)]
     pub longer: Longer,
     /// Features of numbers, each a column, that become `[N, bound]` arrays, and the number after the values of a row.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "number::map")]
     pub padded: BTreeMap<String, f64>,
 }
 

@@ -16,7 +16,7 @@
 //! | `classes` | what labels mean where splits meet |
 //! | `exclusions`, `invalid` | what cannot be combined; the errors |
 //! | `device` | the devices on which batches are delivered |
-//! | `size` | sizes in bytes as text |
+//! | `size`, `number` | sizes in bytes as text; numbers that JSON lacks |
 //! | `schema` | the schemas of all options |
 
 mod arrays;
@@ -34,6 +34,7 @@ mod further_image;
 mod image;
 mod invalid;
 mod mask;
+mod number;
 mod objects;
 mod prefetch;
 mod replica;

@@ -1,6 +1,6 @@
 //! Rows of several samples of tokens.
 
-use super::Longer;
+use super::{Longer, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ pub struct Tokens {
     #[schemars(range(max = 2_147_483_647), extend("x-positional" = true))]
     pub capacity: NonZeroU32,
     /// Features of numbers with one value for each token, and the number after the last token of a row.
+    #[serde(deserialize_with = "number::map")]
     pub padded: BTreeMap<String, f64>,
     /// Samples that are packed together: larger windows fill rows better, smaller ones take less time to seek to.
     #[serde(default = "default_window")]

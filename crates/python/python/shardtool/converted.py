@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from .checks import instance, real, whole
 from .errors import OptionError, OptionTypeError
-from .option import Option, choice
+from .option import Option, as_json, choice
 from .transforms.views import native_views
 
 __all__ = [
@@ -25,8 +25,7 @@ class PixelsBase(Option):
     def _pixels(self) -> dict[str, Any]:
         """Returns the members of `Pixels` as JSON has them."""
         pixels = next(kind for kind in type(self).__mro__ if kind.__name__ == "Pixels")
-        shown = {name: getattr(self, name) for name in vars(pixels)["_checks"]}
-        return {name: value._json() if isinstance(value, Option) else value for name, value in shown.items()}
+        return {name: as_json(getattr(self, name)) for name in vars(pixels)["_checks"]}
 
     def _given(self) -> list[str]:
         """Returns the names of the members of `Pixels` that differ from their defaults."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
@@ -13,7 +14,7 @@ from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError
 
 __all__ = [
-    "Check", "Option", "ascending", "choice", "flag", "mapping", "optional", "path", "real_from", "several", "size", "text",
+    "Check", "Option", "as_json", "ascending", "choice", "flag", "mapping", "optional", "path", "real_from", "several", "size", "text",
     "whole_from",
 ]  # fmt: skip
 
@@ -36,7 +37,7 @@ class Option:
 
     def _json(self) -> dict[str, Any]:
         """Returns the members as JSON has them, without those of a base class."""
-        return {name: _value(getattr(self, name)) for name in vars(type(self)).get("_checks", {})}
+        return {name: as_json(getattr(self, name)) for name in vars(type(self)).get("_checks", {})}
 
     def __repr__(self) -> str:
         shown = []
@@ -60,17 +61,20 @@ def _is_default(field: Any, value: Any) -> bool:
     return value is field.default or (type(value) is type(field.default) and bool(value == field.default))
 
 
-def _value(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Returns a value as JSON has it."""
     match value:
         case Option():
             return value._json()
         case Mapping():
-            return {name: _value(item) for name, item in value.items()}
+            return {name: as_json(item) for name, item in value.items()}
         case list() | tuple():
-            return [_value(item) for item in value]
+            return [as_json(item) for item in value]
         case np.generic():
-            return value.item()
+            return as_json(value.item())
+        case float() if not math.isfinite(value):
+            # JSON has no such numbers.
+            return str(value)
         case _:
             return value
 
@@ -132,12 +136,15 @@ def optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-def several(check: Check, expected: str = "a list") -> Check:
+def several(check: Check, length: int | None = None) -> Check:
     """Checks every entry of a list, and makes it a tuple."""
 
     def every(name: str, value: Any) -> tuple[Any, ...]:
+        expected = "a list" if length is None else f"a list of {length}"
         if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
             raise OptionTypeError(f"`{name}` is {value!r}: expected {expected}")
+        if length not in (None, len(value)):
+            raise OptionError(f"`{name}` is {value!r}: expected {expected}")
         return tuple(check(name, item) for item in value)
 
     return every
@@ -154,9 +161,11 @@ def ascending(check: Check) -> Check:
 
 
 def mapping(check: Check) -> Check:
-    """Checks the values of a dict from features to numbers."""
+    """Checks the values of a dict from features to numbers; `None` is an empty one."""
 
     def every(name: str, value: Any) -> dict[str, Any]:
+        if value is None:
+            return {}
         instance(name, value, (Mapping,), "a dict of features and numbers")
         return {str(feature): check(f"{name}[{feature!r}]", item) for feature, item in value.items()}
 

@@ -135,7 +135,7 @@ impl FileBytes {
         let metadata = file.metadata().map_err(io)?;
         let bytes = if access.maps(&file) {
             // SAFETY: the file must not be rewritten in place while it is mapped. No code of this workspace does (files
-            // are completed under another name and renamed, `pack/commit.rs`); for other writers it is the contract of
+            // are completed under another name and renamed, `pack/commit`); for other writers it is the contract of
             // `Access`, which the caller accepts by choosing a mapping.
             Bytes::Map(unsafe { Mapping::new(&file) }.map_err(io)?)
         } else {

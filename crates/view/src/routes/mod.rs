@@ -32,9 +32,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     silence_decoder_panics();
     Router::new()
         .route("/", get(first))
-        .route("/-/view.css", get(|| asset("text/css; charset=utf-8", include_str!("../assets/view.css"))))
-        .route("/-/view.js", get(|| asset("text/javascript; charset=utf-8", include_str!("../assets/view.js"))))
-        .route("/-/icon.svg", get(|| asset("image/svg+xml", include_str!("../assets/icon.svg"))))
+        .route("/-/view.css", get(|| asset("text/css; charset=utf-8", include_str!("../../assets/view.css"))))
+        .route("/-/view.js", get(|| asset("text/javascript; charset=utf-8", include_str!("../../assets/view.js"))))
+        .route("/-/icon.svg", get(|| asset("image/svg+xml", include_str!("../../assets/icon.svg"))))
         .route("/-/health", get(health_page))
         .route("/-/health/part", get(health_part))
         .route("/-/check", post(start_check))

@@ -12,7 +12,6 @@ use crate::schedule::{Policy, Schedule};
 use crate::shares::ShardShares;
 use crate::source::Source;
 use crate::state::{Identity, ResumeState};
-use crate::walk::Walk;
 
 /// How replicas divide the work.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +114,7 @@ impl Plan {
     }
 
     /// Returns the steps, and the rows of their batches. With [buckets](Plan::buckets), steps distribute bucket batches:
-    /// take [`Walk::rows`] and [`Walk::counts`] for rows and samples.
+    /// take [`Walk::rows`](crate::Walk::rows) and [`Walk::counts`](crate::Walk::counts) for rows and samples.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -133,14 +132,6 @@ impl Plan {
     /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.seed
-    }
-
-    /// Returns the samples of one replica in one epoch. Each thread needs its own, or a clone.
-    ///
-    /// # Errors
-    /// [`Error::Rank`] if the rank is not below the world size.
-    pub fn walk(self: &Arc<Self>, epoch: u64, rank: u32) -> Result<Walk, Error> {
-        Walk::new(self, epoch, rank)
     }
 
     /// Returns the identity of this plan for a resume state. `fingerprint` is that of the split.

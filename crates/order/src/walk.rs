@@ -38,23 +38,29 @@ pub struct Counts {
     pub samples: u64,
 }
 
-impl Walk {
-    pub(crate) fn new(plan: &Arc<Plan>, epoch: u64, rank: u32) -> Result<Self, Error> {
-        let world = plan.schedule.world();
+impl Plan {
+    /// Returns the samples of one replica in one epoch. Each thread needs its own, or a clone.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if the rank is not below the world size.
+    pub fn walk(self: &Arc<Self>, epoch: u64, rank: u32) -> Result<Walk, Error> {
+        let world = self.schedule.world();
         if rank >= world {
             return Err(Error::Rank { rank, world });
         }
-        let seed = match plan.shares {
-            Some(_) => key(Domain::Shard, plan.seed, 0, rank.into()),
-            None => plan.seed,
+        let seed = match self.shares {
+            Some(_) => key(Domain::Shard, self.seed, 0, rank.into()),
+            None => self.seed,
         };
-        let path = match &plan.buckets {
-            Some(buckets) => Path::Buckets(buckets.clone(), BucketCursor::new(buckets, plan.order, seed, epoch)),
-            None => Path::Order(EpochOrder::new(plan.order, plan.schedule.len(rank), seed, epoch)?.cursor()),
+        let path = match &self.buckets {
+            Some(buckets) => Path::Buckets(buckets.clone(), BucketCursor::new(buckets, self.order, seed, epoch)),
+            None => Path::Order(EpochOrder::new(self.order, self.schedule.len(rank), seed, epoch)?.cursor()),
         };
-        Ok(Walk { plan: Arc::clone(plan), path, seed, epoch, rank })
+        Ok(Walk { plan: Arc::clone(self), path, seed, epoch, rank })
     }
+}
 
+impl Walk {
     /// Returns the rows of this replica's batch in the step that begins at p, without a sample of their own last.
     pub fn rows(&self, p: u64) -> Rows {
         let schedule = &self.plan.schedule;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::first_fit::FirstFit;
 use super::plan::PackedPlan;
+use crate::Error;
 use crate::order::{Cursor, EpochOrder, Order};
 use crate::permutation::Permutation;
 use crate::plan::Sample;
 use crate::prf::{Domain, key};
 use crate::schedule::Schedule;
+use crate::state::ResumeState;
 use crate::substitute::substitutes;
 
 /// A sample of a packed row.
@@ -57,21 +59,43 @@ struct Window {
     permutation: Option<Permutation>,
 }
 
-impl PackedEpoch {
-    pub(super) fn new(plan: &Arc<PackedPlan>, epoch: u64) -> Self {
-        let order = EpochOrder::new(plan.order, plan.source.len(), plan.seed, epoch);
+impl PackedPlan {
+    /// Packs one epoch, reading every length once. Each thread needs a clone of the result.
+    pub fn epoch(self: &Arc<Self>, epoch: u64) -> PackedEpoch {
+        let order = EpochOrder::new(self.order, self.source.len(), self.seed, epoch);
         let cursor = order.expect("`PackedPlan::new` has checked the length").cursor();
         let mut packer = Packer { cursor, source_positions: vec![], tokens: vec![], fit: FirstFit::default() };
         let mut end = 0;
-        let ends: Arc<[u64]> = (0..plan.packing.windows())
+        let ends: Arc<[u64]> = (0..self.packing.windows())
             .map(|number| {
-                end += u64::from(packer.pack(plan, number));
+                end += u64::from(packer.pack(self, number));
                 end
             })
             .collect();
-        PackedEpoch { plan: Arc::clone(plan), epoch, schedule: plan.schedule(end), ends, packer, window: None }
+        PackedEpoch { plan: Arc::clone(self), epoch, schedule: self.schedule(end), ends, packer, window: None }
     }
 
+    /// Returns where a run continues from a state: its (epoch, p), or the start of the next epoch if no step is left. Packs
+    /// the state's epoch, unless it is at its start.
+    ///
+    /// # Errors
+    /// If the state belongs to another dataset, source, order or seed, its position is impossible, or it is inside an epoch
+    /// of other lengths or parameters.
+    pub fn resume(self: &Arc<Self>, state: &ResumeState, fingerprint: u32) -> Result<(u64, u64), Error> {
+        state.check(&self.identity(fingerprint))?;
+        if state.p == 0 {
+            return Ok((state.epoch, 0));
+        }
+        let epoch = self.epoch(state.epoch);
+        let (p, end) = (state.p, epoch.schedule().end());
+        if p > end {
+            return Err(Error::StatePosition { p, end, multiple: 1 });
+        }
+        Ok(epoch.schedule().normalize(state.epoch, p))
+    }
+}
+
+impl PackedEpoch {
     /// Returns the steps of this epoch. [`Schedule::rows`] returns the numbers of packed rows, for [`PackedEpoch::row`].
     pub fn schedule(&self) -> &Schedule {
         &self.schedule

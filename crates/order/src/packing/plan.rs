@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::epoch::PackedEpoch;
 use super::lengths::Packing;
 use crate::Error;
 use crate::batching::check_batching;
@@ -12,7 +11,7 @@ use crate::plan::Replicas;
 use crate::remainder::Remainder;
 use crate::schedule::{Policy, Schedule};
 use crate::source::Source;
-use crate::state::{Identity, ResumeState};
+use crate::state::Identity;
 
 /// Everything that decides which samples are in which packed row of which batch.
 #[derive(Clone, Debug)]
@@ -70,11 +69,6 @@ impl PackedPlan {
         self.seed
     }
 
-    /// Packs one epoch, reading every length once. Each thread needs a clone of the result.
-    pub fn epoch(self: &Arc<Self>, epoch: u64) -> PackedEpoch {
-        PackedEpoch::new(self, epoch)
-    }
-
     /// Returns the identity of this plan for a resume state. `fingerprint` is that of the split.
     pub fn identity(&self, fingerprint: u32) -> Identity {
         Identity {
@@ -85,25 +79,6 @@ impl PackedPlan {
             shard_world: None,
             batching: Some(self.packing.crc()),
         }
-    }
-
-    /// Returns where a run continues from a state: its (epoch, p), or the start of the next epoch if no step is left. Packs
-    /// the state's epoch, unless it is at its start.
-    ///
-    /// # Errors
-    /// If the state belongs to another dataset, source, order or seed, its position is impossible, or it is inside an epoch
-    /// of other lengths or parameters.
-    pub fn resume(self: &Arc<Self>, state: &ResumeState, fingerprint: u32) -> Result<(u64, u64), Error> {
-        state.check(&self.identity(fingerprint))?;
-        if state.p == 0 {
-            return Ok((state.epoch, 0));
-        }
-        let epoch = self.epoch(state.epoch);
-        let (p, end) = (state.p, epoch.schedule().end());
-        if p > end {
-            return Err(Error::StatePosition { p, end, multiple: 1 });
-        }
-        Ok(epoch.schedule().normalize(state.epoch, p))
     }
 
     /// Returns the steps of an epoch of `rows` packed rows, of which `drop` has enough for a step.

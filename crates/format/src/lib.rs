@@ -3,17 +3,19 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `error` | [`Error`]: why bytes are not what the format says, and where |
 //! | [`checksum`] | CRC32C, plain and masked |
 //! | [`frame`] | TFRecord framing: length, its CRC, data, its CRC |
-//! | [`Compression`] | how a whole file is compressed, detected from its first bytes |
+//! | `compression` | [`Compression`]: how a whole file is compressed, detected from its first bytes |
+//! | `wire` | the protobuf wire format |
 //! | [`example`] | `tf.train.Example`, read as views and written in canonical form; `tf.train.SequenceExample`, read |
-//! | [`mod@array`] | the layout of arrays in chunks |
+//! | [`array`](mod@array) | the layout of arrays in chunks |
 //! | [`names`] | conventional feature names, file names, splits and keys |
 //! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |
-//! | [`Damage`] | the names of damage |
-//! | [`Chain`] | an error with its sources, as text |
-//! | [`printable()`] | text from files without control characters |
+//! | `damage` | [`Damage`]: the names of damage |
+//! | `chain` | [`Chain`]: an error with its sources, as text |
+//! | `printable` | [`printable()`]: text from files without control characters |
 #![forbid(unsafe_code)]
 
 // Checked here because every crate that touches files depends on this one. Memory limits, mapping and durable renames are

@@ -30,8 +30,8 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports what most programs need from the crates that do the work. Everything else is in a module for
-//! each of these crates:
+//! This crate re-exports what most programs need from the crates that do the work, and adds one error for all of them.
+//! Everything else is in a module for each of these crates:
 //!
 //! | module | crate | contents |
 //! |---|---|---|
@@ -42,6 +42,7 @@
 //! | [`mod@pack`] | `shardtool-pack` | writes, exports, reshards and repairs datasets |
 //! | [`load`] | `shardtool-load` | batches, memory budget, statistics |
 //! | `cuda` | `shardtool-cuda` | batches on a CUDA device (feature `cuda`) |
+//! | `error` | this one | [`Error`]: the error of any of them; [`Result`] |
 //!
 //! # Features
 //!

@@ -1,8 +1,8 @@
-//! The values of a feature, read from checked bytes.
+//! One feature: parsed, which checks its values, then read from the checked bytes.
 
-use super::parse::parse_feature;
 use crate::manifest::DType;
 use crate::wire::{Reader, Value};
+use crate::{Error, Result};
 
 /// The values of one feature.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,55 @@ impl<'a> Feature<'a> {
             Source::Lists(lists) => Reader::new(lists),
             Source::Steps(_) | Source::Lengths(_) => Reader::new(&[]),
         }
+    }
+}
+
+/// Parses a Feature message. With `CHECK`, checks the values of all lists.
+pub(super) fn parse_feature<const CHECK: bool>(mut message: Reader<'_>) -> Result<Feature<'_>> {
+    let (mut feature, mut kind, mut first) = (Feature::Empty, 0, message);
+    loop {
+        let before = message;
+        let Some((number, value)) = message.field()? else { return Ok(feature) };
+        let (Value::Delimited(mut list), 1..=3) = (value, number) else {
+            return Err(before.error("a Feature that is not a list of bytes, floats or integers"));
+        };
+        if CHECK {
+            loop {
+                let offset = list.offset();
+                let Some((field, value)) = list.field()? else { break };
+                check_value(offset, number, field, value)?;
+            }
+        }
+        // As in every protobuf library, lists of one kind are joined and a list of another kind replaces the previous ones.
+        if number != kind {
+            (kind, first) = (number, before);
+        }
+        let lists = Source::Lists(&first.bytes()[..message.offset() - first.offset()]);
+        feature = match kind {
+            1 => Feature::Bytes(BytesList(lists)),
+            2 => Feature::Float(FloatList(lists)),
+            _ => Feature::Int64(Int64List(lists)),
+        };
+    }
+}
+
+fn check_value(offset: usize, kind: u64, field: u64, value: Value<'_>) -> Result<()> {
+    match (kind, field, value) {
+        (2, 1, Value::Delimited(packed)) if packed.bytes().len() % 4 != 0 => {
+            Err(packed.error("packed floats that are not a multiple of four bytes"))
+        }
+        (1, 1, Value::Varint(_) | Value::Fixed32(_) | Value::Fixed64)
+        | (2, 1, Value::Varint(_) | Value::Fixed64)
+        | (3, 1, Value::Fixed32(_) | Value::Fixed64) => {
+            Err(Error::MalformedExample { offset, problem: "a value of another type than its list" })
+        }
+        (3, 1, Value::Delimited(mut packed)) => {
+            while !packed.is_empty() {
+                packed.varint()?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

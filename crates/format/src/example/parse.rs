@@ -1,9 +1,9 @@
-//! Parses Features and checks everything in them.
+//! Parses Examples: messages of features, whose entries are those of a map.
 
 use super::Example;
-use super::feature::{BytesList, Feature, FloatList, Int64List, Source};
+use super::feature::{Feature, parse_feature};
+use crate::Result;
 use crate::wire::{Reader, Value};
-use crate::{Error, Result};
 use std::borrow::Cow;
 
 impl<'a> Example<'a> {
@@ -11,7 +11,7 @@ impl<'a> Example<'a> {
     /// features with the same name the last one is used, as in TensorFlow.
     ///
     /// # Errors
-    /// [`Error::MalformedExample`].
+    /// [`crate::Error::MalformedExample`].
     pub fn parse(data: &'a [u8]) -> Result<Self> {
         let mut features = Vec::with_capacity(16);
         let mut example = Reader::new(data);
@@ -66,53 +66,4 @@ pub(super) fn parse_entry<'a, T>(
         }
     }
     Ok((name, value))
-}
-
-/// Parses a Feature message. With `CHECK`, checks the values of all lists.
-pub(super) fn parse_feature<const CHECK: bool>(mut message: Reader<'_>) -> Result<Feature<'_>> {
-    let (mut feature, mut kind, mut first) = (Feature::Empty, 0, message);
-    loop {
-        let before = message;
-        let Some((number, value)) = message.field()? else { return Ok(feature) };
-        let (Value::Delimited(mut list), 1..=3) = (value, number) else {
-            return Err(before.error("a Feature that is not a list of bytes, floats or integers"));
-        };
-        if CHECK {
-            loop {
-                let offset = list.offset();
-                let Some((field, value)) = list.field()? else { break };
-                check_value(offset, number, field, value)?;
-            }
-        }
-        // As in every protobuf library, lists of one kind are joined and a list of another kind replaces the previous ones.
-        if number != kind {
-            (kind, first) = (number, before);
-        }
-        let lists = Source::Lists(&first.bytes()[..message.offset() - first.offset()]);
-        feature = match kind {
-            1 => Feature::Bytes(BytesList(lists)),
-            2 => Feature::Float(FloatList(lists)),
-            _ => Feature::Int64(Int64List(lists)),
-        };
-    }
-}
-
-fn check_value(offset: usize, kind: u64, field: u64, value: Value<'_>) -> Result<()> {
-    match (kind, field, value) {
-        (2, 1, Value::Delimited(packed)) if packed.bytes().len() % 4 != 0 => {
-            Err(packed.error("packed floats that are not a multiple of four bytes"))
-        }
-        (1, 1, Value::Varint(_) | Value::Fixed32(_) | Value::Fixed64)
-        | (2, 1, Value::Varint(_) | Value::Fixed64)
-        | (3, 1, Value::Fixed32(_) | Value::Fixed64) => {
-            Err(Error::MalformedExample { offset, problem: "a value of another type than its list" })
-        }
-        (3, 1, Value::Delimited(mut packed)) => {
-            while !packed.is_empty() {
-                packed.varint()?;
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }

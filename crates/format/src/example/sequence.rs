@@ -2,8 +2,8 @@
 //! the integers `NAME/lengths` with the number of values of each step.
 
 use super::Example;
-use super::feature::{BytesList, Feature, FloatList, Int64List, Source};
-use super::parse::{last_of_each_name, parse_entry, parse_feature, parse_features};
+use super::feature::{BytesList, Feature, FloatList, Int64List, Source, parse_feature};
+use super::parse::{last_of_each_name, parse_entry, parse_features};
 use crate::manifest::DType;
 use crate::wire::{Reader, Value};
 use crate::{Error, Result};

@@ -3,6 +3,7 @@
 use crate::bytes::{Access, FileBytes};
 use crate::foreign;
 use crate::frames::Frames;
+use crate::options::Options;
 use crate::shard::{Opening, Shard};
 use crate::shard_cache::ShardCache;
 use crate::shard_index::{Checked, content_name};
@@ -17,38 +18,6 @@ use shardtool_store::{is_url, lacks_slash, local_path};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Options of [`Dataset::open_with`].
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Options {
-    /// How files are read. The default maps files on local file systems; [`Access`] states its contract.
-    pub access: Access,
-    /// Whether the CRC of a record's data is checked on each read. The default checks it. With a cache, it is always checked.
-    pub check: Check,
-    /// Keeps what is read from an object store on a local disk. Without effect on local files.
-    pub cache: Option<Cache>,
-}
-
-impl Options {
-    /// Sets how files are read.
-    pub fn with_access(mut self, access: Access) -> Self {
-        self.access = access;
-        self
-    }
-
-    /// Sets whether the CRC of a record's data is checked.
-    pub fn with_check(mut self, check: Check) -> Self {
-        self.check = check;
-        self
-    }
-
-    /// Sets the cache.
-    pub fn with_cache(mut self, cache: Cache) -> Self {
-        self.cache = Some(cache);
-        self
-    }
-}
 
 /// A dataset: a folder with a manifest, or bare TFRecord files. Cheap to clone.
 ///

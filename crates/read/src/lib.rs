@@ -4,6 +4,7 @@
 //! | item | contents |
 //! |---|---|
 //! | [`Dataset`], [`Split`] | the manifest, its splits, the shard of each record |
+//! | [`Options`] | how files are read, and what is checked |
 //! | [`Shard`] | one shard and its index: records and columns |
 //! | [`Record`] | one record's bytes |
 //! | [`Value`] | the value of one feature, from the index where it has it |
@@ -24,6 +25,7 @@ mod error;
 mod foreign;
 mod frames;
 mod mapping;
+mod options;
 mod partial_record;
 mod paths;
 mod prefetch;
@@ -38,9 +40,10 @@ mod whole_files;
 
 pub use bytes::{Access, FileBytes};
 pub use condition::{Condition, ConditionError, Operator};
-pub use dataset::{Dataset, Options, Split};
+pub use dataset::{Dataset, Split};
 pub use error::{Error, Result};
 pub use frames::Frames;
+pub use options::Options;
 pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
 pub use shard::{LentIndex, Shard};

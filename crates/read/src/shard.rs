@@ -1,9 +1,9 @@
 //! One shard and its index, open.
 
 use crate::bytes::FileBytes;
-use crate::dataset::Options;
 use crate::frames::compression;
 use crate::mapping::Mapping;
+use crate::options::Options;
 use crate::prefetch::prefetch;
 use crate::shard_index::{Checked, ShardIndex, content_name, missing};
 use crate::{Error, Record, Result};

@@ -1,0 +1,37 @@
+//! Options of a dataset.
+
+use crate::bytes::Access;
+use shardtool_format::frame::Check;
+use shardtool_store::cache::Cache;
+
+/// Options of [`Dataset::open_with`](crate::Dataset::open_with).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// How files are read. The default maps files on local file systems; [`Access`] states its contract.
+    pub access: Access,
+    /// Whether the CRC of a record's data is checked on each read. The default checks it. With a cache, it is always checked.
+    pub check: Check,
+    /// Keeps what is read from an object store on a local disk. Without effect on local files.
+    pub cache: Option<Cache>,
+}
+
+impl Options {
+    /// Sets how files are read.
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets whether the CRC of a record's data is checked.
+    pub fn with_check(mut self, check: Check) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Sets the cache.
+    pub fn with_cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+}

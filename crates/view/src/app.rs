@@ -22,7 +22,7 @@ pub(crate) struct App {
     pub(crate) splits: Vec<Arc<SplitView>>,
     /// Number of the split that the first page shows.
     pub(crate) first: usize,
-    pub(crate) guarded: Guarded,
+    pub(crate) guarded: Arc<Guarded>,
     /// Pictures that are decoded at once.
     pub(crate) decoders: Arc<tokio::sync::Semaphore>,
     /// Of the check and the trial, one runs at a time.
@@ -50,7 +50,7 @@ impl App {
             dataset,
             splits,
             first,
-            guarded,
+            guarded: Arc::new(guarded),
             decoders: Arc::new(tokio::sync::Semaphore::new(threads)),
             turns: Turns::default(),
             trial: Arc::default(),

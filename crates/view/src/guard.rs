@@ -5,7 +5,6 @@
 //! name another site. What changes the state of the server needs the token of this process in the request's body. On any
 //! other interface than loopback, every request needs the token, in a cookie.
 
-use crate::app::App;
 use crate::query;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -61,7 +60,7 @@ impl Guarded {
             let host = host.to_ascii_lowercase();
             hosts.push(if host.contains(':') { format!("[{host}]") } else { host });
         }
-        hosts.extend(crate::server::hostname().filter(|_| !loopback).map(|name| name.to_ascii_lowercase()));
+        hosts.extend(hostname().filter(|_| !loopback).map(|name| name.to_ascii_lowercase()));
         Guarded { hosts, any_address, loopback, token }
     }
 
@@ -121,9 +120,15 @@ impl Guarded {
     }
 }
 
+/// Returns the name of this machine.
+pub(crate) fn hostname() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 /// Answers a request, or refuses it.
-pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let mut response = match admit(&app.guarded, &request) {
+pub(crate) async fn guard(State(guarded): State<Arc<Guarded>>, request: Request, next: Next) -> Response {
+    let mut response = match admit(&guarded, &request) {
         None => next.run(request).await,
         Some(response) => response,
     };

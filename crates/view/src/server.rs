@@ -64,7 +64,7 @@ impl Server {
     /// Returns the URL of the first page; with the token, if the server is not on loopback.
     pub fn url(&self) -> String {
         let host = match self.address.ip() {
-            ip if ip.is_unspecified() => hostname().unwrap_or_else(|| ip.to_string()),
+            ip if ip.is_unspecified() => guard::hostname().unwrap_or_else(|| ip.to_string()),
             IpAddr::V6(ip) => format!("[{ip}]"),
             ip if self.host.parse::<IpAddr>().is_ok() => ip.to_string(),
             _ => self.host.clone(),
@@ -122,10 +122,4 @@ fn bind(address: SocketAddr, fixed: bool) -> io::Result<TcpListener> {
 
 fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
-}
-
-/// Returns the name of this machine.
-pub(crate) fn hostname() -> Option<String> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }

@@ -53,7 +53,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/{split}/drawn/{id}", get(pictures::drawn))
         .fallback(|| async { not_found("no such page") })
         .layer(DefaultBodyLimit::max(MAX_FORM))
-        .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
+        .layer(axum::middleware::from_fn_with_state(app.guarded.clone(), guard::guard))
         .with_state(app)
 }
 

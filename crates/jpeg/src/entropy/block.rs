@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::MAX_MCU_BLOCKS;
-use super::lookup::MAX_LOOKUPS;
-use crate::huffman::coefficient_table::{COEFFICIENT, COUNTS_MARK, CoefficientTable, END_OF_BLOCK, SkipTable};
+use crate::huffman::coefficient_table::{COEFFICIENT, CoefficientTable, END_OF_BLOCK, SkipTable};
 
 /// The tables of one block of an MCU.
 #[derive(Clone, Copy)]
@@ -144,16 +143,6 @@ impl<'a> Blocks<'a> {
     pub(crate) fn copy_within(&mut self, range: Range<usize>, to: usize) {
         debug_assert!(range.start.abs_diff(to).is_multiple_of(self.tables.len()), "blocks keep their index in an MCU");
         self.blocks.copy_within(range, to);
-    }
-
-    /// Returns the bit after block `block`, which is decoded.
-    pub(crate) fn end_bit(&self, bytes: &[u8], block: usize) -> usize {
-        // The input is noted in the block in which a refill was made. The blocks after it, which begin and end before the next
-        // refill, have none; each of them takes at least two of the lookups between the two.
-        let inputs = self.blocks[..=block].iter().rev().map(|block| block.input);
-        let input = inputs.take(1 + MAX_LOOKUPS / 2).find(|&input| input != 0).unwrap_or(0);
-        input.wrapping_sub(bytes.as_ptr().addr()).wrapping_mul(8)
-            + (self.blocks[block].counts & (COUNTS_MARK - 1)) as usize
     }
 }
 

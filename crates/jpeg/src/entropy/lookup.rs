@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::block::{Block, McuTables};
+use super::block::{Block, Blocks, McuTables};
 use crate::huffman::coefficient_table::{COEFFICIENT, COUNTS_MARK, END_OF_BLOCK, LOOKUP_BITS, MAX_ENTRY_BITS};
 use crate::markers::standard::ZIGZAG;
 
@@ -153,6 +153,18 @@ impl LookupState {
             self.apply(entry, counts, NATURAL_INDEX[usize::from((counts >> 8) as u8)] & 63);
         }
         true
+    }
+}
+
+impl Blocks<'_> {
+    /// Returns the bit after block `block`, which is decoded.
+    pub(crate) fn end_bit(&self, bytes: &[u8], block: usize) -> usize {
+        // The input is noted in the block in which a refill was made. The blocks after it, which begin and end before the next
+        // refill, have none; each of them takes at least two of the lookups between the two.
+        let inputs = self.all()[..=block].iter().rev().map(|block| block.input);
+        let input = inputs.take(1 + MAX_LOOKUPS / 2).find(|&input| input != 0).unwrap_or(0);
+        input.wrapping_sub(bytes.as_ptr().addr()).wrapping_mul(8)
+            + (self.all()[block].counts & (COUNTS_MARK - 1)) as usize
     }
 }
 

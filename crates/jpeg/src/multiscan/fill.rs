@@ -5,26 +5,14 @@
 
 use super::band::Band;
 use super::coefficient_row::{BlockGrid, CoefficientRow};
-use super::decoder::Tables;
 use super::scan::{Content, Scan};
+use super::tables::Tables;
 use crate::bitstream::bit_reader::BitReader;
 use crate::huffman::code_table::CodeTable;
 use crate::huffman::extend;
-use crate::markers::header::MAX_COMPONENTS;
 use crate::markers::parser::ScanHeader;
 use crate::markers::segment::next_marker;
 use crate::markers::standard::ZIGZAG;
-
-/// How far the data of a scan go.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Fill {
-    /// Whether the segment has ended before its last MCU.
-    ended: bool,
-    /// The last row of MCUs that has data.
-    pub last_row: u32,
-    /// Whether damage was met.
-    pub damaged: bool,
-}
 
 impl Scan {
     /// Decodes `count` MCUs of row `row`, from its start; `parts` are the grids of the scan's components.
@@ -95,14 +83,6 @@ impl Scan {
         let difference = extend(bits.take(size), size) as i16;
         self.predictors[part] = self.predictors[part].wrapping_add(difference);
         block[0] = self.predictors[part].wrapping_shl(self.band.low);
-    }
-
-    /// Begins a segment, which starts at byte `offset`.
-    pub(super) fn begin_segment(&mut self, offset: usize) {
-        (self.predictors, self.band.run) = ([0; MAX_COMPONENTS], 0);
-        self.restarts = self.restarts.wrapping_add(1);
-        self.until_restart = super::scan::interval(&self.header);
-        self.segment = offset;
     }
 }
 

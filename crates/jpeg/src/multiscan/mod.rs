@@ -8,9 +8,10 @@
 //! | `progress` | the permitted order of scans |
 //! | `coefficient_row` | the coefficients of a row of MCUs, and which of them are not 0 |
 //! | `band` | AC coefficients of a block: of sequential scans, and of first and refining progressive ones (T.81, G.1.2) |
-//! | `fill` | what libjpeg makes of damaged data |
 //! | `smoothing` | estimates of coefficients that are missing, from the blocks around |
+//! | `tables` | the Huffman tables of all scans |
 //! | `scan` | a scan: its position, and what it adds to a row |
+//! | `fill` | what libjpeg makes of damaged data |
 //! | `decoder` | all scans of an image |
 
 mod band;
@@ -20,3 +21,4 @@ mod fill;
 pub(crate) mod progress;
 mod scan;
 mod smoothing;
+mod tables;

@@ -1,12 +1,9 @@
 //! Which bits of the coefficients the scans so far have delivered (ITU-T T.81, annex G).
 
-use super::smoothing::Estimated;
+use super::smoothing::{ESTIMATED, Estimated};
 use crate::markers::header::{Header, MAX_COMPONENTS, Process};
 use crate::markers::parser::ScanHeader;
 use crate::markers::standard::ZIGZAG;
-
-/// The first AC coefficients, in zigzag order, that libjpeg estimates if they are not known exactly.
-pub(super) const ESTIMATED: std::ops::Range<usize> = 1..10;
 
 /// Quantisation tables of the components, in natural order.
 pub(crate) type QuantTables = [Option<[u16; 64]>; MAX_COMPONENTS];

@@ -2,8 +2,7 @@
 
 use super::band::Band;
 use super::coefficient_row::{BlockGrid, CoefficientRow};
-use super::decoder::Tables;
-use super::fill::Fill;
+use super::tables::Tables;
 use crate::bitstream::bit_reader::{BitPosition, BitReader};
 use crate::error::{Damage, Error, Result};
 use crate::huffman::extend;
@@ -41,6 +40,17 @@ pub(super) struct Scan {
     pub(super) segment: usize,
     /// How far its data go; `None` if damage is an error.
     pub(super) fill: Option<Fill>,
+}
+
+/// How far the data of a scan go.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fill {
+    /// Whether the segment has ended before its last MCU.
+    pub ended: bool,
+    /// The last row of MCUs that has data.
+    pub last_row: u32,
+    /// Whether damage was met.
+    pub damaged: bool,
 }
 
 impl Scan {
@@ -182,6 +192,14 @@ impl Scan {
         Ok(())
     }
 
+    /// Begins a segment, which starts at byte `offset`.
+    pub(super) fn begin_segment(&mut self, offset: usize) {
+        (self.predictors, self.band.run) = ([0; MAX_COMPONENTS], 0);
+        self.restarts = self.restarts.wrapping_add(1);
+        self.until_restart = interval(&self.header);
+        self.segment = offset;
+    }
+
     /// Decodes the MCUs `mcus` of a row, between two restart markers.
     fn decode_run(
         &mut self,
@@ -235,6 +253,6 @@ pub(super) enum Class {
 }
 
 /// MCUs between restart markers.
-pub(super) fn interval(scan: &ScanHeader) -> u32 {
+fn interval(scan: &ScanHeader) -> u32 {
     if scan.restart_interval == 0 { u32::MAX } else { scan.restart_interval }
 }

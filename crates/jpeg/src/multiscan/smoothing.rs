@@ -2,10 +2,12 @@
 //! around: libjpeg's block smoothing (`decompress_smooth_data`), after T.81, K.8.
 
 use super::coefficient_row::{BlockGrid, CoefficientRow};
-use super::progress::ESTIMATED;
 use crate::buffer::resize_unspecified;
 use crate::markers::header::MAX_COMPONENTS;
 use crate::markers::standard::ZIGZAG;
+
+/// The first AC coefficients, in zigzag order, that libjpeg estimates if they are not known exactly.
+pub(super) const ESTIMATED: std::ops::Range<usize> = 1..10;
 
 /// Rows of MCUs below a row that its estimates need.
 pub(super) const AHEAD: u32 = 2;

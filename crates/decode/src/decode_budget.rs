@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::conversion::ConvertedFormat;
 use crate::decode_options::DecodeOptions;
 use crate::error::{Error, LimitKind};
-use crate::format::Format;
+use crate::format::{ConvertedFormat, Format};
 use crate::limits::Limits;
 use crate::memory::whole_bytes;
 use crate::pixels::rgb_len;

@@ -1,7 +1,6 @@
 //! The errors of this crate.
 
-use crate::conversion::ConvertedFormat;
-use crate::format::Format;
+use crate::format::{ConvertedFormat, Format};
 use crate::transform::rect::Rect;
 use shardtool_format::array::ArrayError;
 use std::borrow::Cow;

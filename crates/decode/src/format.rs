@@ -83,6 +83,31 @@ impl fmt::Display for Format {
     }
 }
 
+/// A format whose images are stored as PNG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConvertedFormat {
+    /// PBM, PGM, PPM and PAM, of which the first image is taken.
+    Netpbm,
+    /// QOI.
+    Qoi,
+    /// ICO, of which the image is taken that Pillow takes: the largest.
+    Ico,
+    /// TGA.
+    Tga,
+}
+
+impl fmt::Display for ConvertedFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConvertedFormat::Netpbm => "Netpbm",
+            ConvertedFormat::Qoi => "QOI",
+            ConvertedFormat::Ico => "ICO",
+            ConvertedFormat::Tga => "TGA",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

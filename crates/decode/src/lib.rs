@@ -27,7 +27,7 @@
 //! | `header` | headers of AVIF, HEIF, JPEG XL and JPEG 2000 |
 //! | `markers` | JPEG marker segments |
 //! | `metadata` | EXIF and XMP of PNG and WebP |
-//! | `probe`, `image_info` | size, channels and orientation from the header |
+//! | `probe`, `image_info` | size, channels, orientation and samples, read from the header |
 //! | `conversion` | Netpbm, QOI, ICO and TGA to PNG |
 //! | `completeness` | detection of truncated files |
 //! | `damage` | the kind of damage that an error means |
@@ -41,7 +41,7 @@
 //! | `decoder`, `decode_options`, `region` | decoding of a whole image, or of the region that a geometry needs |
 //! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
 //! | `codecs` | decoders of the other formats |
-//! | `label_map` | label maps (segmentation masks) |
+//! | `label_map`, `label_dtype` | label maps (segmentation masks), and the type of their values |
 //! | `mask` | whether a file is a mask of its image |
 //! | `float_range` | the range of floating-point samples |
 //! | `truncated` | what happens to cut and damaged JPEGs |
@@ -56,8 +56,8 @@
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
 //!
-//! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `normalize::avx2`, `operation::vectorised`, and, with the
-//! feature `libwebp`, `codecs::libwebp`.
+//! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `resize::separable_avx512`, `normalize::avx2`,
+//! `operation::vectorised`, and, with the feature `libwebp`, `codecs::libwebp`.
 //!
 //! # Features
 //!
@@ -88,6 +88,7 @@ mod format;
 mod header;
 mod image_info;
 mod jpeg;
+mod label_dtype;
 mod label_map;
 mod limits;
 mod markers;
@@ -114,7 +115,7 @@ pub use array::{decode_array, decode_chunk, encode_array};
 pub use array_box::{ArrayBox, chunks_of_box, decode_array_box, decode_array_box_of};
 pub use codecs::panics::{catch_library_panic, silence_decoder_panics};
 pub use completeness::check_complete;
-pub use conversion::{ConvertedFormat, ExtensionPixels};
+pub use conversion::ExtensionPixels;
 pub use decode_budget::DecodeBudget;
 pub use decode_options::DecodeOptions;
 pub use decoder::{Decoder, decode, decode_into};
@@ -124,9 +125,10 @@ pub use encoded::EncodedImage;
 pub use entries::{check_entries, entry_points};
 pub use error::{Error, LimitKind, TransformError};
 pub use float_range::FloatRange;
-pub use format::Format;
+pub use format::{ConvertedFormat, Format};
 pub use image_info::ImageInfo;
-pub use label_map::{LabelDtype, LabelMap};
+pub use label_dtype::LabelDtype;
+pub use label_map::LabelMap;
 pub use limits::Limits;
 pub use mask::{check_mask, is_mask_name};
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};

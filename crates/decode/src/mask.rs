@@ -1,6 +1,6 @@
 //! Whether a stored file is a segmentation mask of its image.
 
-use crate::conversion::ConvertedFormat;
+use crate::format::ConvertedFormat;
 use crate::{DecodeBudget, DecodeOptions, Error, LabelDtype, LabelMap, Limits, probe};
 
 /// Extensions of stored formats that masks have.

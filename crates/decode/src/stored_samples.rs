@@ -1,9 +1,6 @@
 //! What the samples of a PNG or TIFF are, read from its header.
 
-use crate::codecs::tiff;
-use crate::encoded::EncodedImage;
-use crate::format::Format;
-use crate::pixel_format::{Channels, Depth, PixelFormat};
+use crate::pixel_format::PixelFormat;
 
 /// What the samples of a stored image are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,29 +35,3 @@ impl StoredSamples {
 
 /// Why grey of 1, 2 or 4 bits is not delivered as it is stored.
 pub(crate) const FEW_BITS: &str = "grey of fewer than 8 bits, which is scaled to 0 to 255";
-
-impl EncodedImage<'_> {
-    /// Returns what the samples of a PNG or TIFF are; `None` for other formats, for floating-point samples, for others that are
-    /// computed when they are decoded, and if the header is damaged.
-    pub fn stored_samples(&self) -> Option<StoredSamples> {
-        match self.format()? {
-            Format::Png => png(self.bytes()),
-            Format::Tiff => tiff::stored_samples(self.bytes()),
-            _ => None,
-        }
-    }
-}
-
-/// Reads the bit depth and the colour type, which follow signature, length and name of the first chunk (IHDR), width and height.
-fn png(bytes: &[u8]) -> Option<StoredSamples> {
-    let (bits, color) = (*bytes.get(24)?, *bytes.get(25)?);
-    let depth = if bits == 16 { Depth::Sixteen } else { Depth::Eight };
-    // PNG, section 11.2.1: 0 and 4 are grey, 2 and 6 RGB, 3 has a palette.
-    let channels = if matches!(color, 0 | 4) { Channels::Gray } else { Channels::Rgb };
-    let changed = match (color, bits) {
-        (4 | 6, _) => Some("an image with alpha, which is dropped"),
-        (0, ..8) => Some(FEW_BITS),
-        _ => None,
-    };
-    Some(StoredSamples { format: PixelFormat { channels, depth }, palette: color == 3, changed })
-}

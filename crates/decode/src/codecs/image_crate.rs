@@ -14,7 +14,7 @@ use super::to_rgb::{replicate, select};
 use crate::error::Error;
 use crate::format::Format;
 use crate::image_info::ImageInfo;
-use crate::label_map::LabelDtype;
+use crate::label_dtype::LabelDtype;
 use crate::limits::Limits;
 use crate::metadata;
 use crate::pixels::Pixels;

@@ -16,6 +16,7 @@ use crate::limits::{Limits, MAX_PNG_CHUNKS};
 use crate::metadata;
 use crate::pixel_format::{Channels, Depth, PixelFormat};
 use crate::pixels::Pixels;
+use crate::stored_samples::{FEW_BITS, StoredSamples};
 
 /// What [`decode`] decoded: as many rows as its pixels have.
 pub(crate) struct DecodedRows {
@@ -36,6 +37,20 @@ pub(crate) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageInfo, Error> {
     let (width, height) = reader.info().size();
     let channels = reader.output_color_type().0.samples() as u8;
     Ok(ImageInfo { format: Format::Png, width, height, channels, orientation: metadata::png(bytes).orientation() })
+}
+
+/// Returns what the samples are. Reads the bit depth and the colour type, which follow signature, length and name of the first chunk (IHDR), width and height.
+pub(crate) fn stored_samples(bytes: &[u8]) -> Option<StoredSamples> {
+    let (bits, color) = (*bytes.get(24)?, *bytes.get(25)?);
+    let depth = if bits == 16 { Depth::Sixteen } else { Depth::Eight };
+    // PNG, section 11.2.1: 0 and 4 are grey, 2 and 6 RGB, 3 has a palette.
+    let channels = if matches!(color, 0 | 4) { Channels::Gray } else { Channels::Rgb };
+    let changed = match (color, bits) {
+        (4 | 6, _) => Some("an image with alpha, which is dropped"),
+        (0, ..8) => Some(FEW_BITS),
+        _ => None,
+    };
+    Some(StoredSamples { format: PixelFormat { channels, depth }, palette: color == 3, changed })
 }
 
 /// Decodes an image, or at least the rows `rows` of it. The samples are decoded into the buffer of `pixels` and converted there.

@@ -16,41 +16,15 @@ mod raster;
 mod tga;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::Cursor;
 
 use image::{ColorType, ImageDecoder};
 
 use crate::codecs::panics::catch_panic;
 use crate::error::Error;
-use crate::format::Format;
+use crate::format::{ConvertedFormat, Format};
 use crate::limits::Limits;
 use raster::Raster;
-
-/// A format whose images are stored as PNG.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ConvertedFormat {
-    /// PBM, PGM, PPM and PAM, of which the first image is taken.
-    Netpbm,
-    /// QOI.
-    Qoi,
-    /// ICO, of which the image is taken that Pillow takes: the largest.
-    Ico,
-    /// TGA.
-    Tga,
-}
-
-impl fmt::Display for ConvertedFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ConvertedFormat::Netpbm => "Netpbm",
-            ConvertedFormat::Qoi => "QOI",
-            ConvertedFormat::Ico => "ICO",
-            ConvertedFormat::Tga => "TGA",
-        })
-    }
-}
 
 /// What the pixels of files with an extension may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

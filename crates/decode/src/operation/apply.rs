@@ -1,12 +1,10 @@
 //! Applies operations to pixels, labels and points.
 
-use super::blur::BlurScratch;
-use super::mix::MixScratch;
-use super::scratch::{OperationScratch, copy_to};
+use super::scratch::{BlurScratch, MixScratch, OperationScratch, copy_to};
 use super::warp::Warp;
 use super::{Interpolation, Operation, blur, check, erase, flip, gray, histogram, hue, levels, mix, point, sharpness};
 use crate::error::Error;
-use crate::label_map::LabelDtype;
+use crate::label_dtype::LabelDtype;
 use crate::pixel_format::PixelFormat;
 use crate::pixels::{PixelsMut, rgb_len};
 

@@ -2,7 +2,7 @@
 //! pixel. Two passes in f32, of which only the last one rounds.
 
 use super::sample::rounded;
-use super::scratch::{copy_to, make_room};
+use super::scratch::{BlurScratch, copy_to, make_room};
 use super::vectorised::vectorised;
 
 /// Samples that are summed at a time, so that their sums stay in registers.
@@ -19,23 +19,6 @@ struct Source<'a> {
     /// Bytes of a row.
     stride: usize,
     height: usize,
-}
-
-/// Buffers of a blur.
-#[derive(Debug, Default)]
-pub(super) struct BlurScratch {
-    /// One row after the vertical pass, with the reflected pixels on both sides.
-    row: Vec<f32>,
-    /// Weights of the horizontal and the vertical pass.
-    weights: [Vec<f32>; 2],
-}
-
-impl BlurScratch {
-    /// Returns the bytes of the buffers for an image of a width in pixels and a kernel.
-    pub(super) fn bytes(width: u32, kernel: [u32; 2]) -> u64 {
-        let values = 3 * (u64::from(width) + u64::from(kernel[0])) + u64::from(kernel[0]) + u64::from(kernel[1]);
-        4 * values
-    }
 }
 
 /// Blurs with a kernel of `kernel` pixels (width, height), each odd and smaller than twice the side of the image, and a

@@ -2,7 +2,7 @@
 
 use super::Operation;
 use super::sample::truncated;
-use super::scratch::{OperationScratch, copy_to, make_room};
+use super::scratch::{MixScratch, OperationScratch, copy_to, make_room};
 use super::vectorised::vectorised;
 use crate::error::Error;
 use crate::pixels::PixelsMut;
@@ -12,19 +12,6 @@ vectorised!(start = start_kernel(image: &[u8], weight: f32, sum: &mut [f32]));
 vectorised!(add = add_kernel(image: &[u8], weight: f32, sum: &mut [f32]));
 
 vectorised!(finish = finish_kernel(sum: &[f32], out: &mut [u8]));
-
-/// Buffers of AugMix.
-#[derive(Debug, Default)]
-pub(super) struct MixScratch {
-    /// The image that a chain changes.
-    chain: Vec<u8>,
-    sum: Vec<f32>,
-}
-
-impl MixScratch {
-    /// Bytes of the buffers for each sample of the image.
-    pub(super) const BYTES: u64 = 1 + 4;
-}
 
 /// Replaces the image by `image_weight` times itself plus the sum of `weights[i]` times the result of `chains[i]`, rounded down.
 /// No operation of the chains is AugMix.

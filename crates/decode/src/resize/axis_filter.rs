@@ -1,8 +1,14 @@
 //! The filter along one axis of an antialiased resize: which source pixels a result pixel reads, and with which weights.
 
 use super::Filter;
-use super::weights::{AT_ONCE, PRECISION};
 use std::ops::Range;
+
+/// Fractional bits of a weight: PIL's `PRECISION_BITS`, which is 32 minus 8 bits of the pixel minus 2 bits for sums of
+/// weights above 1.
+pub(crate) const PRECISION: u32 = 32 - 8 - 2;
+
+/// Result pixels that a kernel computes at once.
+pub(crate) const AT_ONCE: usize = 4;
 
 /// Keys, "Cubic convolution interpolation", 1981, with a = −1/2.
 fn cubic(x: f64) -> f64 {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `apply` | writes the result of a geometry into the batch |
 //! | `separable` | the two passes of a separable filter, for 8-bit pixels |
+//! | `kernel` | what of them depends on the processor |
 //! | `separable_portable`, `separable_avx2`, `separable_avx512` | their arithmetic |
 //! | `separable_deep` | the same for 16-bit pixels |
 //! | `axis_filter` | the filter along one axis, and its weights |
@@ -13,6 +14,7 @@
 
 pub(crate) mod apply;
 mod axis_filter;
+mod kernel;
 mod nearest;
 pub(crate) mod padding;
 mod separable;

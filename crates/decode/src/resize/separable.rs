@@ -5,7 +5,8 @@
 //! Rows between the passes are in a ring buffer that holds only the rows one result row needs; it stays in the L1 cache.
 //! Flips cost nothing: the weights are computed, and the rows written, in reverse order.
 
-use super::axis_filter::{AxisFilter, WeightBlocks};
+use super::axis_filter::AxisFilter;
+use super::kernel::{Kernel, ROW_PADDING};
 #[cfg(target_arch = "x86_64")]
 use super::separable_avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
@@ -16,25 +17,8 @@ use super::weights::WeightQuad;
 use super::weights::{AxisWeights, WeightGroup, WeightPair};
 use super::{Filter, Flip, ResizeSource};
 
-/// Bytes after the pixels of a row that vector instructions may read or write.
-pub(crate) const ROW_PADDING: usize = 32;
-
 /// Rows of the ring begin at multiples of this number of bytes, up to which vector instructions may read them.
 const ROW_ALIGNMENT: usize = 64;
-
-/// Computes the two passes, `R` rows at a time in the first one, with weights in groups of a layout.
-pub(crate) trait Kernel<G, const R: usize>: Copy {
-    /// Computes the weights of an axis, as [`AxisFilter::write_weights`].
-    fn write_weights(self, axis: &AxisFilter, flipped: bool, out: &mut WeightBlocks) {
-        axis.write_weights(flipped, out);
-    }
-
-    /// Resizes rows horizontally. Pixels have `C` bytes.
-    fn horizontal<const C: usize>(self, rows: [&[u8]; R], columns: &AxisWeights<G>, out: [&mut [u8]; R]);
-
-    /// Computes one result row from the rows of the ring at the given offsets.
-    fn vertical(self, ring: &[u8], row_offsets: &[usize], weights: &[G], out: &mut [u8]);
-}
 
 /// Resizes images with the best kernel for the processor, and keeps its memory from one image to the next.
 #[derive(Debug)]

@@ -13,8 +13,9 @@
 
 use std::arch::x86_64::*;
 
-use super::separable::{Kernel, ROW_PADDING};
-use super::weights::{AxisWeights, LOW_BITS, PRECISION, WeightPair};
+use super::axis_filter::PRECISION;
+use super::kernel::{Kernel, ROW_PADDING};
+use super::weights::{AxisWeights, LOW_BITS, WeightPair};
 use crate::avx2::{load_16, load_32, store_16, store_32};
 
 /// Proof that the processor has AVX2: [`Avx2::detect`] is the only constructor.

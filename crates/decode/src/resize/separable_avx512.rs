@@ -9,9 +9,9 @@
 
 use std::arch::x86_64::*;
 
-use super::axis_filter::{AxisFilter, WeightBlocks};
-use super::separable::Kernel;
-use super::weights::{AT_ONCE, AxisWeights, PRECISION, WeightQuad};
+use super::axis_filter::{AT_ONCE, AxisFilter, PRECISION, WeightBlocks};
+use super::kernel::Kernel;
+use super::weights::{AxisWeights, WeightQuad};
 
 /// Rows of the horizontal pass: one in each quarter of the registers.
 const ROWS: usize = 4;

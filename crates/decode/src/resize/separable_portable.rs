@@ -1,7 +1,8 @@
 //! The two passes of [`super::separable`] in portable arithmetic.
 
-use super::separable::Kernel;
-use super::weights::{AxisWeights, PRECISION, WeightPair};
+use super::axis_filter::PRECISION;
+use super::kernel::Kernel;
+use super::weights::{AxisWeights, WeightPair};
 
 /// The kernel for processors without the vector instructions of the others, and their reference.
 #[derive(Clone, Copy, Debug)]

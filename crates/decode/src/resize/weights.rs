@@ -1,11 +1,7 @@
 //! PIL's fixed-point weights of an antialiased resize of 8-bit pixels along one axis, in groups for a kernel.
 
 use super::Filter;
-use super::axis_filter::{AxisFilter, SourceAxis, WeightBlocks};
-
-/// Fractional bits of a weight: PIL's `PRECISION_BITS`, which is 32 minus 8 bits of the pixel minus 2 bits for sums of
-/// weights above 1.
-pub(crate) const PRECISION: u32 = 32 - 8 - 2;
+use super::axis_filter::{AT_ONCE, AxisFilter, SourceAxis, WeightBlocks};
 
 /// Bits of the lower part of a weight. Both parts fit a signed 16-bit number.
 pub(crate) const LOW_BITS: u32 = 11;
@@ -90,9 +86,6 @@ pub(crate) struct AxisWeights<G> {
     /// The largest start.
     last_start: u32,
 }
-
-/// Result pixels that a kernel computes at once.
-pub(crate) const AT_ONCE: usize = 4;
 
 impl<G: WeightGroup> AxisWeights<G> {
     /// Computes the weights of `n` result pixels, in reverse order if `flipped`: PIL's `precompute_coeffs` and
@@ -191,6 +184,7 @@ impl<G: WeightGroup> AxisWeights<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resize::axis_filter::PRECISION;
 
     /// Among them 83 to 97, where the centre of a result pixel is two source pixels from another: Lanczos weighs that with 0. From
     /// 7 to 25, bicubic weighs the first source pixel with 0 before it weighs it with less.

@@ -4,14 +4,14 @@ use std::io::Read;
 
 use weezl::{BitOrder, LzwStatus};
 
+use super::error::{damaged, unsupported};
 use super::fax::{self, Coding};
 use super::jpeg::{self, JpegCodec};
-use super::layout::{Layout, unsupported};
+use super::layout::Layout;
 use super::samples::Samples;
 use super::tags::compression;
 use super::work::Work;
 use super::ycbcr::Blocks;
-use crate::codecs::decoder_error;
 use crate::error::Error;
 use crate::float_range::FloatRange;
 use crate::format::Format;
@@ -192,8 +192,4 @@ fn packbits(mut data: &[u8], out: &mut [u8]) -> Option<()> {
 
 fn truncated(file: &[u8]) -> Error {
     Error::Truncated { format: Format::Tiff, offset: file.len(), expected: "the strips or tiles of the image" }
-}
-
-pub(super) fn damaged(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    decoder_error(Format::Tiff, source)
 }

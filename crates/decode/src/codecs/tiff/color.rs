@@ -1,6 +1,7 @@
 //! Converts pixels of one byte per sample to RGB.
 
-use super::layout::{Layout, unsupported};
+use super::error::unsupported;
+use super::layout::Layout;
 use super::tags::photometric;
 use super::ycbcr::Ycbcr;
 use crate::codecs::to_rgb::cmyk_to_rgb;

@@ -2,8 +2,8 @@
 
 use shardtool_jpeg as jpeg;
 
-use super::codec::damaged;
-use super::layout::{Layout, unsupported};
+use super::error::{damaged, unsupported};
+use super::layout::Layout;
 use super::tags::photometric;
 use crate::error::Error;
 

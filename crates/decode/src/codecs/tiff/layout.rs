@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use shardtool_jpeg::Metadata;
 
 use super::directory::Directory;
+use super::error::unsupported;
 use super::fax;
 use super::tags::{compression, photometric, sample_format, tag};
 use crate::error::Error;
@@ -230,8 +231,4 @@ impl<'a> Layout<'a> {
         });
         Ok((offset, length))
     }
-}
-
-pub(super) fn unsupported(feature: &'static str) -> Error {
-    Error::Unsupported { format: Format::Tiff, feature }
 }

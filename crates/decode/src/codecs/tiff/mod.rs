@@ -5,6 +5,7 @@
 //! | `directory` | header and first directory (IFD): tags and their values |
 //! | `tags` | names of tags and of their values |
 //! | `layout` | size, samples and chunks of the image, validated from the tags |
+//! | `error` | errors |
 //! | `work` | refuses files whose chunks take far more work than their length or the size of the image explains |
 //! | `codec` | decompresses one strip or tile |
 //! | `fax`, `jpeg` | fax data (ITU-T T.4 and T.6), and JPEG compression |
@@ -19,6 +20,7 @@ mod codec;
 mod color;
 mod deep;
 mod directory;
+mod error;
 mod fax;
 mod jpeg;
 mod layout;

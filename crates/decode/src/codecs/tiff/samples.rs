@@ -2,7 +2,8 @@
 
 use half::f16;
 
-use super::layout::{Layout, unsupported};
+use super::error::unsupported;
+use super::layout::Layout;
 use super::tags::{predictor, sample_format};
 use crate::error::Error;
 use crate::float_range::FloatRange;

@@ -1,7 +1,8 @@
 //! Refuses files whose chunks take far more work than the length of the file or the size of the image explains. Chunks may share
 //! their data, and tiles may extend beyond the image, so a short header could otherwise ask for any amount of work.
 
-use super::layout::{Layout, unsupported};
+use super::error::unsupported;
+use super::layout::Layout;
 use super::tags::compression;
 use crate::error::Error;
 

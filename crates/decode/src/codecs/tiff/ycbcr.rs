@@ -1,7 +1,8 @@
 //! Converts YCbCr samples that are not in a JPEG to RGB (TIFF 6.0, section 21), as libtiff does: with tables of integers, and each
 //! chroma sample for all pixels of its block.
 
-use super::layout::{Layout, unsupported};
+use super::error::unsupported;
+use super::layout::Layout;
 use crate::error::Error;
 
 /// Fraction bits of the factors.

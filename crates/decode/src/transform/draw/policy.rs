@@ -1,31 +1,11 @@
 //! Augmentation policies: AutoAugment, RandAugment, TrivialAugment and AugMix, with torchvision's ranges of magnitudes.
 
 use super::distributions::dirichlet;
-use super::tables::sub_policies;
+use super::tables::{Name, sub_policies};
 use super::warp::Affine;
 use crate::operation::{Interpolation, Operation};
 use crate::transform::random::Random;
 use crate::transform::step::AutoAugmentPolicy;
-
-/// The operations of policies, by their names in the papers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
-    Identity,
-    ShearX,
-    ShearY,
-    TranslateX,
-    TranslateY,
-    Rotate,
-    Brightness,
-    Color,
-    Contrast,
-    Sharpness,
-    Posterize,
-    Solarize,
-    AutoContrast,
-    Equalize,
-    Invert,
-}
 
 /// The magnitudes that a policy uses.
 #[derive(Clone, Copy, Debug)]

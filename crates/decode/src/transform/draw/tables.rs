@@ -1,8 +1,28 @@
 //! The tables of AutoAugment (Cubuk et al., "AutoAugment: learning augmentation strategies from data", 2019), as torchvision
 //! has them: for each sub-policy two operations with their probability in tenths and the number of their magnitude.
 
-use super::policy::Name::{self, *};
+use self::Name::*;
 use crate::transform::step::AutoAugmentPolicy;
+
+/// The operations of policies, by their names in the papers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Identity,
+    ShearX,
+    ShearY,
+    TranslateX,
+    TranslateY,
+    Rotate,
+    Brightness,
+    Color,
+    Contrast,
+    Sharpness,
+    Posterize,
+    Solarize,
+    AutoContrast,
+    Equalize,
+    Invert,
+}
 
 /// An operation, its probability in tenths, and the number of its magnitude.
 pub(crate) type Step = (Name, u8, u8);

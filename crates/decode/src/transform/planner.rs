@@ -62,21 +62,9 @@ impl<'b> Planner<'b> {
                 self.resize(scale_to_side(size, shorter, longest), interpolation);
             }
             Transform::ResizeTo { size: [height, width], interpolation } => self.resize((width, height), interpolation),
-            Transform::CenterCrop { size: [height, width] } => {
-                let (x, y) = spare(size, (width, height))?;
-                // torchvision's `center_crop`: half of the difference, rounded half to even as Python's `round` does.
-                let half = |n: u32| (f64::from(n) / 2.0).round_ties_even() as u32;
-                self.crop(Rect { left: half(x), top: half(y), width, height });
-            }
+            Transform::CenterCrop { size: [height, width] } => self.crop(centre(size, (width, height))?),
             Transform::CornerCrop { size: [height, width], corner } => {
-                let (x, y) = spare(size, (width, height))?;
-                let (left, top) = match corner {
-                    Corner::TopLeft => (0, 0),
-                    Corner::TopRight => (x, 0),
-                    Corner::BottomLeft => (0, y),
-                    Corner::BottomRight => (x, y),
-                };
-                self.crop(Rect { left, top, width, height });
+                self.crop(corner_of(size, (width, height), corner)?);
             }
             Transform::RandomCrop { size: [height, width], padding, pad_if_needed, fill, padding_mode } => {
                 let padding = if pad_if_needed { pad_to(size, padding, (width, height)) } else { padding };
@@ -117,10 +105,7 @@ impl<'b> Planner<'b> {
                 random,
             ),
             Transform::ScaleJitter { target_size: [height, width], scale_range, interpolation } => {
-                let fit = (f64::from(width) / f64::from(size.0)).min(f64::from(height) / f64::from(size.1));
-                let factor = fit * uniform(scale_range, random);
-                let side = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 65_535);
-                self.resize((side(size.0), side(size.1)), interpolation);
+                self.resize(scaled(size, (width, height), uniform(scale_range, random)), interpolation);
             }
             Transform::RandomShortestSize { ref min_size, max_size, interpolation } => {
                 let shorter = min_size[random.below(min_size.len() as u64) as usize];
@@ -306,6 +291,34 @@ impl<'b> Planner<'b> {
 fn spare(image: (u32, u32), crop: (u32, u32)) -> Result<(u32, u32), Error> {
     let spare = image.0.checked_sub(crop.0).zip(image.1.checked_sub(crop.1));
     spare.ok_or(Error::CropTooLarge { crop, image })
+}
+
+/// Returns the crop in the centre, as torchvision's `center_crop`.
+fn centre(image: (u32, u32), crop: (u32, u32)) -> Result<Rect, Error> {
+    let (x, y) = spare(image, crop)?;
+    // Half of the difference, rounded half to even as Python's `round` does.
+    let half = |n: u32| (f64::from(n) / 2.0).round_ties_even() as u32;
+    Ok(Rect { left: half(x), top: half(y), width: crop.0, height: crop.1 })
+}
+
+/// Returns the crop in a corner.
+fn corner_of(image: (u32, u32), crop: (u32, u32), corner: Corner) -> Result<Rect, Error> {
+    let (x, y) = spare(image, crop)?;
+    let (left, top) = match corner {
+        Corner::TopLeft => (0, 0),
+        Corner::TopRight => (x, 0),
+        Corner::BottomLeft => (0, y),
+        Corner::BottomRight => (x, y),
+    };
+    Ok(Rect { left, top, width: crop.0, height: crop.1 })
+}
+
+/// Returns the size of an image that is scaled to fit into `target`, then by `factor`.
+fn scaled(image: (u32, u32), target: (u32, u32), factor: f64) -> (u32, u32) {
+    let fit = (f64::from(target.0) / f64::from(image.0)).min(f64::from(target.1) / f64::from(image.1));
+    let factor = fit * factor;
+    let side = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 65_535);
+    (side(image.0), side(image.1))
 }
 
 /// Returns `padding`, enlarged on both sides by the pixels that an image still lacks to `wanted` (width, height), as torchvision's

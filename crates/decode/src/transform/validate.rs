@@ -93,57 +93,37 @@ impl Size {
 
 /// Checks the parameters of a step.
 fn check(transform: &Transform, step: usize) -> Result<(), TransformError> {
-    if let Transform::RandomResizedCrop { interpolation: Filter::Nearest, .. }
-    | Transform::Resize { interpolation: Filter::Nearest, .. }
-    | Transform::ResizeTo { interpolation: Filter::Nearest, .. }
-    | Transform::ScaleJitter { interpolation: Filter::Nearest, .. }
-    | Transform::RandomShortestSize { interpolation: Filter::Nearest, .. } = transform
-    {
-        return Err(TransformError::Range { step, name: "interpolation", expected: "bilinear, bicubic or lanczos" });
-    }
-    let range = |valid: bool, name, expected| match valid {
-        true => Ok(()),
-        false => Err(TransformError::Range { step, name, expected }),
-    };
-    let side = |n: u32| (1..=MAX_SIDE).contains(&n);
-    let sides = |size: [u32; 2], name| range(size.into_iter().all(side), name, "1 to 65535 pixels a side");
-    let probability = |p: f64| range((0.0..=1.0).contains(&p), "p", "0 to 1");
-    // Comparisons with NaN are false.
-    let within = |[low, high]: [f64; 2], from: f64, to: f64| from <= low && low <= high && high <= to;
-    let factors = |r: Option<[f64; 2]>, name| {
-        range(r.is_none_or(|r| within(r, 0.0, 1e6)), name, "0 <= smallest <= largest, finite")
-    };
-    let angles =
-        |r: [f64; 2], name| range(within(r, -1e6, 1e6), name, "smallest <= largest, in degrees, at most 1000000");
-    let padding = |p: [u32; 4]| range(p.into_iter().all(|n| n <= MAX_SIDE), "padding", "at most 65535 pixels a side");
+    let ranges = Ranges { step };
+    ranges.interpolation(transform)?;
     match *transform {
         Transform::RandomResizedCrop { size, scale, ratio, .. } => {
-            sides(size, "size")?;
-            range(0.0 < scale[0] && within(scale, 0.0, 1.0), "scale", "0 < smallest <= largest <= 1")?;
-            range(0.0 < ratio[0] && within(ratio, 0.0, f64::MAX), "ratio", "0 < smallest <= largest, finite")
+            ranges.sides(size, "size")?;
+            ranges.check(0.0 < scale[0] && within(scale, 0.0, 1.0), "scale", "0 < smallest <= largest <= 1")?;
+            ranges.ratio(ratio)
         }
         Transform::Resize { shorter, longest, .. } => {
-            range(side(shorter), "shorter", "1 to 65535 pixels")?;
-            range(longest.is_none_or(|n| side(n) && n >= shorter), "longest", "shorter to 65535 pixels")
+            ranges.check(is_side(shorter), "shorter", "1 to 65535 pixels")?;
+            let valid = longest.is_none_or(|n| is_side(n) && n >= shorter);
+            ranges.check(valid, "longest", "shorter to 65535 pixels")
         }
-        Transform::ResizeTo { size, .. } | Transform::CenterCrop { size } | Transform::CornerCrop { size, .. } => {
-            sides(size, "size")
+        Transform::ResizeTo { size, .. }
+        | Transform::CenterCrop { size }
+        | Transform::CornerCrop { size, .. }
+        | Transform::FixedSizeCrop { size, .. } => ranges.sides(size, "size"),
+        Transform::RandomCrop { size, padding, .. } => {
+            ranges.padding(padding)?;
+            ranges.sides(size, "size")
         }
-        Transform::FixedSizeCrop { size, .. } => sides(size, "size"),
-        Transform::RandomCrop { size, padding: around, .. } => {
-            padding(around)?;
-            sides(size, "size")
-        }
-        Transform::Pad { padding: around, .. } => padding(around),
+        Transform::Pad { padding, .. } => ranges.padding(padding),
         Transform::HorizontalFlip { p }
         | Transform::VerticalFlip { p }
         | Transform::RandomGrayscale { p }
         | Transform::RandomEqualize { p }
         | Transform::RandomAutocontrast { p }
-        | Transform::RandomInvert { p } => probability(p),
+        | Transform::RandomInvert { p } => ranges.probability(p),
         Transform::RandomZoomOut { side_range, p, .. } => {
-            range(within(side_range, 1.0, 100.0), "side_range", "1 <= smallest <= largest <= 100")?;
-            probability(p)
+            ranges.check(within(side_range, 1.0, 100.0), "side_range", "1 <= smallest <= largest <= 100")?;
+            ranges.probability(p)
         }
         Transform::RandomIouCrop {
             min_scale,
@@ -153,88 +133,170 @@ fn check(transform: &Transform, step: usize) -> Result<(), TransformError> {
             ref sampler_options,
             trials,
         } => {
-            range(within([min_scale, max_scale], 0.0, 1.0) && max_scale > 0.0, "min_scale, max_scale", "0 to 1")?;
-            let ratio = [min_aspect_ratio, max_aspect_ratio];
-            range(within(ratio, 0.0, 1e6) && ratio[1] > 0.0, "min_aspect_ratio, max_aspect_ratio", "above 0")?;
-            let overlaps = !sampler_options.is_empty() && sampler_options.iter().all(|o| o.is_finite() && *o >= 0.0);
-            range(overlaps, "sampler_options", "at least one number, each at least 0")?;
-            range((1..=10_000).contains(&trials), "trials", "1 to 10000")
+            ranges.iou_crop([min_scale, max_scale], [min_aspect_ratio, max_aspect_ratio], sampler_options)?;
+            ranges.check((1..=10_000).contains(&trials), "trials", "1 to 10000")
         }
         Transform::ScaleJitter { target_size, scale_range, .. } => {
-            sides(target_size, "target_size")?;
-            range(0.0 < scale_range[0] && within(scale_range, 0.0, 100.0), "scale_range", "above 0, at most 100")
+            ranges.sides(target_size, "target_size")?;
+            let valid = 0.0 < scale_range[0] && within(scale_range, 0.0, 100.0);
+            ranges.check(valid, "scale_range", "above 0, at most 100")
         }
         Transform::RandomShortestSize { ref min_size, max_size, .. } => {
-            let valid = !min_size.is_empty() && min_size.iter().all(|n| side(*n));
-            range(valid, "min_size", "at least one length, each 1 to 65535 pixels")?;
-            range(max_size.is_none_or(side), "max_size", "1 to 65535 pixels")
+            let valid = !min_size.is_empty() && min_size.iter().all(|n| is_side(*n));
+            ranges.check(valid, "min_size", "at least one length, each 1 to 65535 pixels")?;
+            ranges.check(max_size.is_none_or(is_side), "max_size", "1 to 65535 pixels")
         }
-        Transform::RandomRotation { degrees, .. } => angles(degrees, "degrees"),
+        Transform::RandomRotation { degrees, .. } => ranges.angles(degrees),
         Transform::RandomAffine { degrees, translate, scale, shear, .. } => {
-            angles(degrees, "degrees")?;
-            range(translate.is_none_or(|t| t.iter().all(|t| (0.0..=1.0).contains(t))), "translate", "0 to 1")?;
-            range(scale.is_none_or(|s| 0.0 < s[0] && within(s, 0.0, 1e6)), "scale", "0 < smallest <= largest")?;
-            let [low_x, high_x, low_y, high_y] = shear.unwrap_or_default();
-            let open = |r: [f64; 2]| within(r, -89.0, 89.0);
-            range(open([low_x, high_x]) && open([low_y, high_y]), "shear", "-89 to 89 degrees")
+            ranges.angles(degrees)?;
+            ranges.affine(translate, scale, shear.unwrap_or_default())
         }
         Transform::RandomPerspective { distortion_scale, p, .. } => {
-            range((0.0..=1.0).contains(&distortion_scale), "distortion_scale", "0 to 1")?;
-            probability(p)
+            ranges.check((0.0..=1.0).contains(&distortion_scale), "distortion_scale", "0 to 1")?;
+            ranges.probability(p)
         }
         Transform::ColorJitter { brightness, contrast, saturation, hue } => {
-            factors(brightness, "brightness")?;
-            factors(contrast, "contrast")?;
-            factors(saturation, "saturation")?;
-            range(hue.is_none_or(|h| within(h, -0.5, 0.5)), "hue", "-0.5 <= smallest <= largest <= 0.5")
+            ranges.colours([brightness, contrast, saturation], hue)
         }
         Transform::RandomPhotometricDistort { brightness, contrast, saturation, hue, p } => {
-            factors(Some(brightness), "brightness")?;
-            factors(Some(contrast), "contrast")?;
-            factors(Some(saturation), "saturation")?;
-            range(within(hue, -0.5, 0.5), "hue", "-0.5 <= smallest <= largest <= 0.5")?;
-            probability(p)
+            ranges.colours([brightness, contrast, saturation].map(Some), Some(hue))?;
+            ranges.probability(p)
         }
         Transform::GaussianBlur { kernel_size, sigma } => {
             let odd = kernel_size.iter().all(|n| n % 2 == 1 && *n < 1000);
-            range(odd, "kernel_size", "odd numbers of pixels, below 1000")?;
-            range(0.0 < sigma[0] && within(sigma, 0.0, 1e6), "sigma", "0 < smallest <= largest")
+            ranges.check(odd, "kernel_size", "odd numbers of pixels, below 1000")?;
+            ranges.check(0.0 < sigma[0] && within(sigma, 0.0, 1e6), "sigma", "0 < smallest <= largest")
         }
         Transform::RandomSolarize { threshold, p } => {
-            range((0.0..=255.0).contains(&threshold), "threshold", "0 to 255")?;
-            probability(p)
+            ranges.check((0.0..=255.0).contains(&threshold), "threshold", "0 to 255")?;
+            ranges.probability(p)
         }
         Transform::RandomPosterize { bits, p } => {
-            range(bits <= 8, "bits", "0 to 8")?;
-            probability(p)
+            ranges.check(bits <= 8, "bits", "0 to 8")?;
+            ranges.probability(p)
         }
         Transform::RandomAdjustSharpness { sharpness_factor, p } => {
-            factors(Some([sharpness_factor; 2]), "sharpness_factor")?;
-            probability(p)
+            ranges.factors([sharpness_factor; 2], "sharpness_factor")?;
+            ranges.probability(p)
         }
         Transform::RandomErasing { p, scale, ratio, .. } => {
-            probability(p)?;
-            range(within(scale, 0.0, 1.0), "scale", "0 <= smallest <= largest <= 1")?;
-            range(0.0 < ratio[0] && within(ratio, 0.0, f64::MAX), "ratio", "0 < smallest <= largest, finite")
+            ranges.probability(p)?;
+            ranges.check(within(scale, 0.0, 1.0), "scale", "0 <= smallest <= largest <= 1")?;
+            ranges.ratio(ratio)
         }
         Transform::RandAugment { num_ops, magnitude, num_magnitude_bins: bins, .. } => {
-            range(num_ops <= 100, "num_ops", "at most 100")?;
-            range((2..=1_000_000).contains(&bins), "num_magnitude_bins", "2 to 1000000")?;
-            range(magnitude < bins, "magnitude", "below num_magnitude_bins")
+            ranges.check(num_ops <= 100, "num_ops", "at most 100")?;
+            ranges.bins(bins)?;
+            ranges.check(magnitude < bins, "magnitude", "below num_magnitude_bins")
         }
-        Transform::TrivialAugmentWide { num_magnitude_bins: bins, .. } => {
-            range((2..=1_000_000).contains(&bins), "num_magnitude_bins", "2 to 1000000")
-        }
+        Transform::TrivialAugmentWide { num_magnitude_bins: bins, .. } => ranges.bins(bins),
         Transform::AutoAugment { .. } => Ok(()),
         Transform::AugMix { severity, mixture_width, chain_depth, alpha, .. } => {
-            range((1..=10).contains(&severity), "severity", "1 to 10")?;
-            range((1..=100).contains(&mixture_width), "mixture_width", "1 to 100")?;
-            range(chain_depth.is_none_or(|n| (1..=100).contains(&n)), "chain_depth", "1 to 100")?;
-            range(alpha > 0.0 && alpha <= 1e6, "alpha", "above 0, at most 1000000")
+            ranges.check((1..=10).contains(&severity), "severity", "1 to 10")?;
+            ranges.check((1..=100).contains(&mixture_width), "mixture_width", "1 to 100")?;
+            ranges.check(chain_depth.is_none_or(|n| (1..=100).contains(&n)), "chain_depth", "1 to 100")?;
+            ranges.check(alpha > 0.0 && alpha <= 1e6, "alpha", "above 0, at most 1000000")
         }
         Transform::RandomApply { ref transforms, p } => {
-            probability(p)?;
+            ranges.probability(p)?;
             transforms.iter().try_for_each(|inner| check(inner, step))
         }
+    }
+}
+
+/// Returns whether this is a length of a side in pixels.
+fn is_side(n: u32) -> bool {
+    (1..=MAX_SIDE).contains(&n)
+}
+
+/// Returns whether a range is one, and lies between two bounds.
+fn within([low, high]: [f64; 2], from: f64, to: f64) -> bool {
+    // Comparisons with NaN are false.
+    from <= low && low <= high && high <= to
+}
+
+/// Checks parameters that several steps have, or that belong together.
+#[derive(Clone, Copy)]
+struct Ranges {
+    /// Index of the step, for the error.
+    step: usize,
+}
+
+impl Ranges {
+    fn check(self, valid: bool, name: &'static str, expected: &'static str) -> Result<(), TransformError> {
+        if valid { Ok(()) } else { Err(TransformError::Range { step: self.step, name, expected }) }
+    }
+
+    /// Checks that images are not resized by the nearest neighbour.
+    fn interpolation(self, transform: &Transform) -> Result<(), TransformError> {
+        let nearest = matches!(
+            transform,
+            Transform::RandomResizedCrop { interpolation: Filter::Nearest, .. }
+                | Transform::Resize { interpolation: Filter::Nearest, .. }
+                | Transform::ResizeTo { interpolation: Filter::Nearest, .. }
+                | Transform::ScaleJitter { interpolation: Filter::Nearest, .. }
+                | Transform::RandomShortestSize { interpolation: Filter::Nearest, .. }
+        );
+        self.check(!nearest, "interpolation", "bilinear, bicubic or lanczos")
+    }
+
+    fn sides(self, size: [u32; 2], name: &'static str) -> Result<(), TransformError> {
+        self.check(size.into_iter().all(is_side), name, "1 to 65535 pixels a side")
+    }
+
+    fn padding(self, padding: [u32; 4]) -> Result<(), TransformError> {
+        self.check(padding.into_iter().all(|n| n <= MAX_SIDE), "padding", "at most 65535 pixels a side")
+    }
+
+    fn probability(self, p: f64) -> Result<(), TransformError> {
+        self.check((0.0..=1.0).contains(&p), "p", "0 to 1")
+    }
+
+    fn ratio(self, ratio: [f64; 2]) -> Result<(), TransformError> {
+        let valid = 0.0 < ratio[0] && within(ratio, 0.0, f64::MAX);
+        self.check(valid, "ratio", "0 < smallest <= largest, finite")
+    }
+
+    fn angles(self, degrees: [f64; 2]) -> Result<(), TransformError> {
+        let expected = "smallest <= largest, in degrees, at most 1000000";
+        self.check(within(degrees, -1e6, 1e6), "degrees", expected)
+    }
+
+    fn factors(self, factors: [f64; 2], name: &'static str) -> Result<(), TransformError> {
+        self.check(within(factors, 0.0, 1e6), name, "0 <= smallest <= largest, finite")
+    }
+
+    /// Checks the factors of brightness, contrast and saturation, and the change of the hue.
+    fn colours(self, factors: [Option<[f64; 2]>; 3], hue: Option<[f64; 2]>) -> Result<(), TransformError> {
+        for (factors, name) in factors.into_iter().zip(["brightness", "contrast", "saturation"]) {
+            factors.map_or(Ok(()), |factors| self.factors(factors, name))?;
+        }
+        self.check(hue.is_none_or(|h| within(h, -0.5, 0.5)), "hue", "-0.5 <= smallest <= largest <= 0.5")
+    }
+
+    /// Checks the number of magnitudes of a policy.
+    fn bins(self, bins: u32) -> Result<(), TransformError> {
+        self.check((2..=1_000_000).contains(&bins), "num_magnitude_bins", "2 to 1000000")
+    }
+
+    fn iou_crop(self, scale: [f64; 2], ratio: [f64; 2], overlaps: &[f64]) -> Result<(), TransformError> {
+        self.check(within(scale, 0.0, 1.0) && scale[1] > 0.0, "min_scale, max_scale", "0 to 1")?;
+        self.check(within(ratio, 0.0, 1e6) && ratio[1] > 0.0, "min_aspect_ratio, max_aspect_ratio", "above 0")?;
+        let valid = !overlaps.is_empty() && overlaps.iter().all(|o| o.is_finite() && *o >= 0.0);
+        self.check(valid, "sampler_options", "at least one number, each at least 0")
+    }
+
+    fn affine(
+        self,
+        translate: Option<[f64; 2]>,
+        scale: Option<[f64; 2]>,
+        [low_x, high_x, low_y, high_y]: [f64; 4],
+    ) -> Result<(), TransformError> {
+        let valid = translate.is_none_or(|t| t.iter().all(|t| (0.0..=1.0).contains(t)));
+        self.check(valid, "translate", "0 to 1")?;
+        let valid = scale.is_none_or(|s| 0.0 < s[0] && within(s, 0.0, 1e6));
+        self.check(valid, "scale", "0 < smallest <= largest")?;
+        let open = |r: [f64; 2]| within(r, -89.0, 89.0);
+        self.check(open([low_x, high_x]) && open([low_y, high_y]), "shear", "-89 to 89 degrees")
     }
 }

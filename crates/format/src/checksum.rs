@@ -99,7 +99,7 @@ pub fn unmask(masked: u32) -> u32 {
 }
 
 /// Digits of a CRC in text.
-pub const HEX_DIGITS: usize = 8;
+pub(crate) const HEX_DIGITS: usize = 8;
 
 /// Parses a CRC from exactly eight lower-case hex digits, the only spelling in manifests and resume states (`{:08x}`
 /// writes it). Upper-case digits would be another spelling of the same number, so that one flipped bit would go

@@ -81,7 +81,6 @@ pub use replica::Replica;
 pub use rng::Rng;
 pub use rows::{Row, Rows};
 pub use schedule::{Policy, Schedule};
-pub use shares::ShardShares;
 pub use source::{Balanced, List, Mixture, Source, Weighted};
 pub use state::{Identity, ResumeState, mixture_fingerprint};
 pub use substitute::substitutes;

@@ -6,7 +6,7 @@ use crate::source::Source;
 /// Shard i belongs to replica i mod R. The source positions of a replica are those of its shards, in the order of the
 /// shards. Holds 16 bytes per shard.
 #[derive(Clone, Debug)]
-pub struct ShardShares {
+pub(crate) struct ShardShares {
     world: u32,
     /// End of each shard in source positions.
     ends: Box<[u64]>,
@@ -19,7 +19,7 @@ impl ShardShares {
     ///
     /// # Errors
     /// If the source is neither everything nor a strictly ascending list, or the shards do not hold its split.
-    pub fn new(source: &Source, records: &[u64], world: u32) -> Result<Self, Error> {
+    pub(crate) fn new(source: &Source, records: &[u64], world: u32) -> Result<Self, Error> {
         let ends = match source {
             Source::All(split) => {
                 let ends = running_sums(records);
@@ -54,7 +54,7 @@ impl ShardShares {
     }
 
     /// Returns the number of source positions of a replica.
-    pub fn len(&self, rank: u32) -> u64 {
+    pub(crate) fn len(&self, rank: u32) -> u64 {
         let (rank, world) = (rank as usize, self.world as usize);
         match self.ends.len().checked_sub(rank + 1) {
             Some(after) => self.own_ends[rank + after / world * world],
@@ -66,7 +66,7 @@ impl ShardShares {
     ///
     /// # Panics
     /// If `j` is [`len`](ShardShares::len) or more.
-    pub fn source_position(&self, rank: u32, j: u64) -> u64 {
+    pub(crate) fn source_position(&self, rank: u32, j: u64) -> u64 {
         let (rank, world) = (rank as usize, self.world as usize);
         let (mut low, mut high) = (0, self.ends.len().saturating_sub(rank).div_ceil(world));
         while low < high {

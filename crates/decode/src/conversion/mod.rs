@@ -44,7 +44,7 @@ impl ExtensionPixels {
     }
 
     /// Returns whether the pixels may be labels.
-    pub fn may_be_labels(self) -> bool {
+    pub(crate) fn may_be_labels(self) -> bool {
         self != ExtensionPixels::Color
     }
 }

@@ -142,7 +142,7 @@ impl Geometry {
     ///
     /// # Errors
     /// [`Error::SizeMismatch`] if it has another size.
-    pub fn check_stored(&self, found: (u32, u32)) -> Result<(), Error> {
+    pub(crate) fn check_stored(&self, found: (u32, u32)) -> Result<(), Error> {
         if found == self.stored { Ok(()) } else { Err(Error::SizeMismatch { expected: self.stored, found }) }
     }
 }

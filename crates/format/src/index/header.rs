@@ -12,7 +12,7 @@ pub const ENTRY_BYTES: usize = 72;
 /// First bytes of every index: a byte with the high bit set and both line ends, so that a transfer as text is detected.
 pub const MAGIC: [u8; 8] = *b"\x89STI\r\n\x1a\n";
 /// First bytes of the indexes of version 0.1, which [`Error::IndexMagic`] recognises.
-pub const MAGIC_0_1: [u8; 8] = *b"\x89STX\r\n\x1a\n";
+pub(crate) const MAGIC_0_1: [u8; 8] = *b"\x89STX\r\n\x1a\n";
 /// Major version; readers refuse any other.
 pub const MAJOR_VERSION: u16 = 1;
 /// Minor version; a later one only adds what readers may skip.

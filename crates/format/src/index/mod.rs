@@ -18,7 +18,8 @@ mod validity;
 
 pub use build::Builder;
 pub use column::{Element, Fixed, Scalar, Variable};
-pub use header::{ENTRY_BYTES, HEADER_BYTES, MAGIC, MAGIC_0_1, MAJOR_VERSION, MINOR_VERSION};
+pub(crate) use header::MAGIC_0_1;
+pub use header::{ENTRY_BYTES, HEADER_BYTES, MAGIC, MAJOR_VERSION, MINOR_VERSION};
 pub use known::Required;
 pub use ranges::ValueRange;
 pub use validity::Validity;

@@ -301,7 +301,7 @@ impl SharedBatch {
                 table.values.iter_mut().zip(&out.cells).for_each(|(values, cell)| values.push(cell));
                 table.unforeseen +=
                     out.cells.iter().zip(columns).map(|(cell, c)| c.unforeseen(cell.held())).sum::<u64>();
-                if self.config.keeps_records() {
+                if self.config.keeps_records {
                     table.unforeseen += out.record.as_ref().map_or(0, Record::buffer_bytes);
                     table.records.push(out.record.take());
                 }

@@ -11,23 +11,14 @@ use shardtool_decode::{Output, PixelFormat};
 /// The fields of a configuration.
 #[derive(Clone)]
 pub(crate) struct Groups {
-    pub(crate) content: Content,
+    /// The image or the frames of a clip, decoded and transformed.
+    pub(crate) images: Option<Images>,
+    /// Whether batches have the records themselves, with their CRCs checked.
+    pub(crate) records: bool,
     /// The columns, without those of objects.
     pub(crate) columns: Vec<Column>,
     pub(crate) arrays: Vec<Arrays>,
     pub(crate) tokens: Option<Tokens>,
-}
-
-/// What is read of each record in addition to columns and arrays.
-#[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "there is one per loader")]
-pub(crate) enum Content {
-    /// Its image or the frames of a clip, decoded and transformed.
-    Images(Images),
-    /// The record itself, with its CRC checked.
-    Records,
-    /// Nothing.
-    Columns,
 }
 
 /// An image or a clip, and what shares its geometry.
@@ -57,17 +48,17 @@ impl Groups {
     /// [`Error::Options`](crate::Error::Options).
     pub(crate) fn new(config: &Config) -> Result<Self> {
         check_exclusions(config)?;
-        let mut groups = Groups { content: Content::Columns, columns: vec![], arrays: vec![], tokens: None };
-        let (mut more, mut masks, mut objects) = (vec![], vec![], None);
+        let mut groups = Groups { images: None, records: false, columns: vec![], arrays: vec![], tokens: None };
+        let (mut record, mut more, mut masks, mut objects) = (None, vec![], vec![], None);
         for field in &config.fields {
             match field {
-                Field::Record => groups.set_content(Content::Records, "Record")?,
+                Field::Record => once(&mut record, (), "Record")?,
                 Field::Image(Image { views, pixels }) => {
-                    groups.set_content(Content::Images(Images::new(views, None, pixels, config)?), "Image")?;
+                    once(&mut groups.images, Images::new(views, None, pixels, config)?, "Image")?;
                 }
                 Field::Clip(clip) => {
                     let images = Images::new(&clip.views, Some(clip.clone()), &clip.pixels, config)?;
-                    groups.set_content(Content::Images(images), "Clip")?;
+                    once(&mut groups.images, images, "Clip")?;
                 }
                 Field::FurtherImage(further) => more.push(further.clone()),
                 Field::Mask(mask) => masks.push(mask.clone()),
@@ -82,26 +73,11 @@ impl Groups {
         if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
             return Err(InvalidOptions::Twice { field: format!("{name:?}") }.into());
         }
-        if let Content::Images(images) = &mut groups.content {
+        groups.records = record.is_some();
+        if let Some(images) = &mut groups.images {
             (images.more, images.masks, images.objects) = (more, masks, objects);
         }
         Ok(groups)
-    }
-
-    fn set_content(&mut self, content: Content, field: &str) -> Result<()> {
-        if !matches!(self.content, Content::Columns) {
-            return Err(InvalidOptions::Twice { field: format!("`{field}`") }.into());
-        }
-        self.content = content;
-        Ok(())
-    }
-
-    /// Returns how images are decoded; `None` without images.
-    pub(crate) fn images(&self) -> Option<&Images> {
-        match &self.content {
-            Content::Images(images) => Some(images),
-            Content::Records | Content::Columns => None,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result};
 use crate::features;
 use crate::further_images;
-use crate::groups::{Content, Groups, Images};
+use crate::groups::{Groups, Images};
 use crate::mixing::{BatchMix, Mixing};
 use crate::objects::ObjectColumns;
 use crate::options::{Buckets, Clip, Column, Config, Layout, Mask, OnBad, PageCache, View};
@@ -44,7 +44,10 @@ pub(crate) struct ResolvedConfig {
     pub(crate) batch: usize,
     /// What is made of each image, by bucket.
     pub(crate) views: Views,
-    pub(crate) content: Content,
+    /// How images are decoded; `None` without images.
+    images: Option<Images>,
+    /// Whether batches hold records.
+    pub(crate) keeps_records: bool,
     /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
     pub(crate) normalizer: Option<Normalizer>,
     pub(crate) columns: Vec<ResolvedColumn>,
@@ -95,32 +98,26 @@ impl ResolvedConfig {
         let views = Views::new(&groups, config.buckets.as_ref())?;
         let (columns, objects) = resolve_columns(config, &groups, &splits)?;
         plan.packing().map_or(Ok(()), |_| packing::check_columns(&columns))?;
-        let sampled = SampledRecords::new(&splits, &groups.content);
-        if let Content::Images(images) = &mut groups.content {
+        let sampled = SampledRecords::new(&splits, groups.images.is_some());
+        if let Some(images) = &mut groups.images {
             resolve_images(images, config, &views, &columns, &splits)?;
             objects.iter().try_for_each(|objects| views.lists().try_for_each(|views| objects.check_flips(views)))?;
             further_images::resolve(images, &views, &splits, &sampled)?;
         }
         features::check_counts(&columns, &splits, &sampled)?;
         let arrays = ResolvedArrays::new(&groups, config.batch_size, &splits, &sampled)?;
-        let content = groups.content;
+        let (images, keeps_records) = (groups.images, groups.records);
         let in_store = splits.in_store();
         Ok(ResolvedConfig {
             fingerprint: fingerprint(&splits, &columns),
             ranks: ranks.to_vec(),
             batch: largest_batch(&plan, config),
-            normalizer: match &content {
-                Content::Images(images) => images.output.map(Normalizer::new),
-                Content::Records | Content::Columns => None,
-            },
+            normalizer: images.as_ref().and_then(|images| images.output).map(Normalizer::new),
             expected: match plan.packing() {
                 Some(packing) => packing::row_bytes(&columns, packing),
-                None => {
-                    let keeps_records = matches!(content, Content::Records);
-                    features::expected_bytes(&columns, &splits, &sampled, keeps_records)
-                }
+                None => features::expected_bytes(&columns, &splits, &sampled, keeps_records),
             },
-            scratch: typical_scratch(&splits, &content, &views, &columns, &sampled) + arrays.scratch,
+            scratch: typical_scratch(&splits, images.as_ref(), &views, &columns, &sampled) + arrays.scratch,
             views,
             columns,
             objects,
@@ -129,13 +126,14 @@ impl ResolvedConfig {
             epochs: config.epochs,
             starve_after: config.prefetch.starve_after,
             release: config.prefetch.page_cache == PageCache::Release,
-            read_ahead: read_ahead(config.prefetch.read_ahead, &content, &arrays, &plan, &splits),
+            read_ahead: read_ahead(config.prefetch.read_ahead, images.as_ref(), &arrays, &plan, &splits),
             order: config.order,
-            rows_per_claim: rows_per_claim(&content, &arrays, &plan, &splits),
+            rows_per_claim: rows_per_claim(images.is_some(), &arrays, &plan, &splits),
             fetch: if in_store && plan.packing().is_none() { config.prefetch.read_ahead } else { 0 },
             fetch_gap: config.prefetch.fetch_gap,
             fetch_size: config.prefetch.fetch_size,
-            content,
+            images,
+            keeps_records,
             arrays,
             plan,
             splits,
@@ -144,10 +142,7 @@ impl ResolvedConfig {
 
     /// Returns how images are decoded; `None` without images.
     pub(crate) fn images(&self) -> Option<&Images> {
-        match &self.content {
-            Content::Images(images) => Some(images),
-            Content::Records | Content::Columns => None,
-        }
+        self.images.as_ref()
     }
 
     /// Returns the names of the classes that batches deliver; empty if they have numbers only, or if no column holds class ids.
@@ -259,7 +254,7 @@ impl ResolvedConfig {
 
     /// Limits the rows of a claim of images, so that `workers` share each batch.
     pub(crate) fn limit_claims(&mut self, workers: usize) {
-        if let Content::Images(_) = self.content {
+        if self.images.is_some() {
             let smallest = self.buckets().map(|bucket| self.rows(bucket)).min().unwrap_or(0);
             self.rows_per_claim = self.rows_per_claim.min(smallest / (CLAIMS * workers.max(1))).max(1);
         }
@@ -273,11 +268,6 @@ impl ResolvedConfig {
     /// Returns the bytes of records that each replica may have requested ahead.
     pub(crate) fn fetch_share(&self) -> u64 {
         self.fetch / self.ranks.len() as u64
-    }
-
-    /// Returns whether batches hold records.
-    pub(crate) fn keeps_records(&self) -> bool {
-        matches!(self.content, Content::Records)
     }
 
     /// The resume state at a position.
@@ -366,27 +356,27 @@ fn resolve_images(
 }
 
 /// Returns the rows whose records the system reads ahead, given the bytes.
-fn read_ahead(bytes: u64, content: &Content, arrays: &ResolvedArrays, plan: &Plan, splits: &Splits) -> usize {
+fn read_ahead(bytes: u64, images: Option<&Images>, arrays: &ResolvedArrays, plan: &Plan, splits: &Splits) -> usize {
     match splits.mean_record() {
         // The records of stores are requested, see `fetch`.
         _ if splits.in_store() => 0,
         // Workers request the chunks that they need.
         _ if arrays.partial => 0,
         // Of a clip only some frames are read, each requested before the first of them.
-        _ if matches!(content, Content::Images(Images { clip: Some(_), .. })) => 0,
+        _ if images.is_some_and(|images| images.clip.is_some()) => 0,
         0..MIN_READ_AHEAD_RECORD => 0,
         mean => (bytes / (mean * plan.packing().map_or(1, packing::samples_per_row))) as usize,
     }
 }
 
 /// Returns the rows that a worker claims at a time.
-fn rows_per_claim(content: &Content, arrays: &ResolvedArrays, plan: &Plan, splits: &Splits) -> usize {
-    match content {
+fn rows_per_claim(images: bool, arrays: &ResolvedArrays, plan: &Plan, splits: &Splits) -> usize {
+    match images {
         _ if !arrays.is_empty() || plan.packing().is_some() => 1,
         // Each may wait for its request.
-        Content::Images(_) if splits.in_store() => 1,
-        Content::Images(_) => ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, CLAIMED_ROWS),
-        Content::Records | Content::Columns => CLAIMED_ROWS,
+        true if splits.in_store() => 1,
+        true => ((CLAIMED_IMAGES / splits.mean_record().max(1)) as usize).clamp(1, CLAIMED_ROWS),
+        false => CLAIMED_ROWS,
     }
 }
 
@@ -408,7 +398,7 @@ fn resolve_columns(
         specs.retain(|column| column.feature != *feature);
         specs.push(Column::with_layout(feature, Layout::Ragged));
     }
-    let objects = groups.images().and_then(|images| images.objects.as_ref());
+    let objects = groups.images.as_ref().and_then(|images| images.objects.as_ref());
     let objects = objects.map(|objects| ObjectColumns::add(objects, &mut specs));
     let columns = ResolvedColumn::resolve(&specs, splits, &config.classes)?;
     if let Some(objects) = &objects {

@@ -1,6 +1,5 @@
 //! Records that are read before the first batch, to check columns and to estimate memory.
 
-use crate::groups::Content;
 use crate::image::{pixels, size};
 use crate::splits::Splits;
 use shardtool_format::names;
@@ -18,9 +17,8 @@ const REQUEST_BYTES: u64 = 8 << 20;
 pub(crate) struct SampledRecords(Vec<Vec<Record>>);
 
 impl SampledRecords {
-    /// Reads the records. Ignores errors: those who need records report them.
-    pub(crate) fn new(splits: &Splits, content: &Content) -> Self {
-        let images = matches!(content, Content::Images(_));
+    /// Reads the records; with `images`, those around the largest one. Ignores errors: those who need records report them.
+    pub(crate) fn new(splits: &Splits, images: bool) -> Self {
         let read = |split: &Split| if split.is_in_store() { read(split, images).unwrap_or_default() } else { vec![] };
         SampledRecords(splits.as_slice().iter().map(read).collect())
     }

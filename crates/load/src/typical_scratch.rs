@@ -1,7 +1,7 @@
 //! Estimates how much decode scratch the images of a dataset need, before the first image is decoded.
 
 use crate::columns::ResolvedColumn;
-use crate::groups::{Content, Images};
+use crate::groups::Images;
 use crate::image::{PlannedClips, PlannedImage, SampleDraws};
 use crate::options::Clip;
 use crate::sampled_records::{SampledRecords, sizes};
@@ -21,12 +21,12 @@ const SAMPLED_CROPS: u64 = 32;
 /// shards that cannot be opened. An image that needs more takes the memory of batches.
 pub(crate) fn typical_scratch(
     splits: &Splits,
-    content: &Content,
+    images: Option<&Images>,
     views: &Views,
     columns: &[ResolvedColumn],
     stored: &SampledRecords,
 ) -> u64 {
-    let Content::Images(images) = content else { return 0 };
+    let Some(images) = images else { return 0 };
     let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
         if split.is_in_store() {
             return largest_scratch(stored.of(number).iter(), images, views);

@@ -1,7 +1,7 @@
 //! What is made of each image, by bucket.
 
 use crate::error::{Error, Result};
-use crate::groups::{Content, Groups};
+use crate::groups::Groups;
 use crate::options::{AspectRatioBuckets, Buckets, View};
 use shardtool_order::{AspectRatios, ImageShape};
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ pub(crate) struct Views {
 
 impl Views {
     pub(crate) fn new(groups: &Groups, buckets: Option<&Buckets>) -> Result<Self> {
-        let Content::Images(images) = &groups.content else { return Ok(Views { lists: vec![vec![]], ratios: None }) };
+        let Some(images) = &groups.images else { return Ok(Views { lists: vec![vec![]], ratios: None }) };
         let Some(Buckets::AspectRatio(buckets)) = buckets else {
             return Ok(Views { lists: vec![images.views.clone()], ratios: None });
         };

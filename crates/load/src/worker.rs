@@ -11,7 +11,7 @@ use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::groups::{Content, Images};
+use crate::groups::Images;
 use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
 use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
@@ -334,7 +334,7 @@ impl<'e> Worker<'e> {
         let read = record.data().len() as u64 - record.unread_bytes();
         self.meters.bytes.fetch_add(read, Ordering::Relaxed);
         (target.out.id, target.out.valid) = (id as i64, true);
-        if let Content::Records = config.content {
+        if config.keeps_records {
             target.out.record = Some(record);
             return Ok(());
         }

@@ -6,7 +6,7 @@ use crate::array_problem::ArrayProblem;
 use crate::bad_samples::SampleError;
 use crate::error::{Error, Result};
 use crate::features::check_bytes;
-use crate::groups::{Content, Groups};
+use crate::groups::Groups;
 use crate::options::Arrays;
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
@@ -62,10 +62,7 @@ pub(crate) struct ArrayOutput {
 impl ResolvedArrays {
     /// Checks the groups of a configuration. The first readable record with the arrays gives their types and shapes.
     pub(crate) fn new(groups: &Groups, batch: u32, splits: &Splits, stored: &SampledRecords) -> Result<Self> {
-        let limits = match &groups.content {
-            Content::Images(images) => images.pixels.limits,
-            Content::Records | Content::Columns => Limits::default(),
-        };
+        let limits = groups.images.as_ref().map_or(Limits::default(), |images| images.pixels.limits);
         let mut resolved = ResolvedArrays { limits, ..ResolvedArrays::default() };
         let given: Vec<_> = groups.arrays.iter().flat_map(|group| &group.features).collect();
         for (at, feature) in given.iter().enumerate() {
@@ -82,8 +79,7 @@ impl ResolvedArrays {
         if !resolved.groups.is_empty() {
             resolved.scratch = resolved.typical_scratch(splits, stored);
             let crops = groups.arrays.iter().any(|group| group.crop.is_some());
-            let keeps_records = matches!(groups.content, Content::Records);
-            resolved.partial = crops && !keeps_records && splits.mean_record() >= MIN_PARTIAL_RECORD;
+            resolved.partial = crops && !groups.records && splits.mean_record() >= MIN_PARTIAL_RECORD;
             resolved.expected = resolved.expected_bytes(splits, stored).unwrap_or_else(|| splits.mean_record());
         }
         Ok(resolved)
@@ -240,7 +236,7 @@ fn problem(feature: &str, problem: ArrayProblem) -> Error {
 fn image_size(groups: &Groups, group: &Arrays) -> Result<[u64; 2]> {
     let name = group.features.first().map_or("", String::as_str);
     let refused = |reason| Err(problem(name, ArrayProblem::InImage { reason }));
-    let Content::Images(images) = &groups.content else {
+    let Some(images) = &groups.images else {
         return refused("there is no image: give the steps of the image as well, or leave it out");
     };
     match &images.views[..] {

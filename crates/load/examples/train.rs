@@ -4,7 +4,7 @@
 //! `cargo run --release -p shardtool-load --example train`
 
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{Batch, Config, Content, Images, Loader, Values};
+use shardtool_load::{Batch, Config, Image, Loader, Values};
 use shardtool_order::{Order, ResumeState, Rng};
 use shardtool_read::{Dataset, Split};
 use std::error::Error;
@@ -55,7 +55,7 @@ fn training(split: &Split) -> Result<Config, Box<dyn Error>> {
         interpolation: Filter::Bilinear,
     };
     let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }])?;
-    let mut config = Config::new(split.clone(), Content::Images(Images::new(pipeline)), BATCH);
+    let mut config = Config::new(split.clone(), [Image::new(pipeline)], BATCH);
     (config.seed, config.epochs) = (1, Some(EPOCHS));
     Ok(config)
 }
@@ -74,7 +74,7 @@ fn run(model: &mut Model, loader: &mut Loader, mut steps: u64) -> Result<(), Box
 
 fn accuracy(model: &Model, split: &Split) -> Result<f64, Box<dyn Error>> {
     let pipeline = Pipeline::new(vec![Transform::ResizeTo { size: [SIDE; 2], interpolation: Filter::Bilinear }])?;
-    let mut config = Config::new(split.clone(), Content::Images(Images::new(pipeline)), BATCH);
+    let mut config = Config::new(split.clone(), [Image::new(pipeline)], BATCH);
     config.order = Order::Sequential;
     let mut loader = Loader::new(&config)?;
     let (mut right, mut all) = (0, 0);

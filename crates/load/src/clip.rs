@@ -80,9 +80,14 @@ fn uniform(last: usize, count: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shardtool_decode::Pipeline;
+
+    fn pipeline() -> Pipeline {
+        Pipeline::eval(8, 8).unwrap()
+    }
 
     fn numbers(stored: usize, frames: u32, stride: u32, sampling: ClipSampling, clips: u32) -> Vec<usize> {
-        let clip = Clip { stride, sampling, clips, ..Clip::new("frames", frames) };
+        let clip = Clip { stride, sampling, clips, ..Clip::new("frames", pipeline(), frames) };
         clip.frame_numbers(stored, SampleDraws { seed: 1, epoch: 2, source_position: 3 })
     }
 
@@ -130,7 +135,7 @@ mod tests {
 
     #[test]
     fn random_starts_reach_every_frame_equally_often() {
-        let clip = Clip { clips: 3, ..Clip::new("frames", 2) };
+        let clip = Clip { clips: 3, ..Clip::new("frames", pipeline(), 2) };
         let mut counts = [0; 9];
         for source_position in 0..6000 {
             let frames = clip.frame_numbers(10, SampleDraws { seed: 7, epoch: 0, source_position });

@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn keeps_images_until_it_is_full() {
         let size = (2, 2);
-        for folder in [None, Some(std::env::temp_dir())] {
-            let config = DecodedCache { folder, ..DecodedCache::new(10, 2 * (12 + ENTRY_BYTES)) };
+        for path in [None, Some(std::env::temp_dir())] {
+            let config = DecodedCache { resize: 10, path, ..DecodedCache::new(2 * (12 + ENTRY_BYTES)) };
             let images = DecodedImages::new(&config, Arc::default()).unwrap();
             let mut buffer = vec![9];
             let mut get = |id, size| {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn does_not_deliver_what_the_disk_has_changed() {
-        let config = DecodedCache { folder: Some(std::env::temp_dir()), ..DecodedCache::new(10, 1 << 20) };
+        let config = DecodedCache { resize: 10, path: Some(std::env::temp_dir()), ..DecodedCache::new(1 << 20) };
         let images = DecodedImages::new(&config, Arc::default()).unwrap();
         images.insert((1, 0), (2, 2), &[5; 12]);
         images.insert((2, 0), (2, 2), &[6; 12]);

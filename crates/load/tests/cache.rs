@@ -4,7 +4,7 @@ mod dataset;
 
 use dataset::Sample;
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Images, Loader, OnBad};
+use shardtool_load::{Config, Image, Loader, OnBad};
 use shardtool_order::{Order, Replica};
 use shardtool_read::{Cache, Dataset, Options as Open, Split};
 use shardtool_store_server::{Faults, Options, Server};
@@ -86,9 +86,9 @@ fn sample(number: u64) -> Sample {
 }
 
 fn config(split: Split, order: Order, epochs: u64, replica: Replica) -> Config {
-    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 7);
+    let mut config = Config::new(split, [Image::new(Pipeline::train(16).unwrap())], 7);
     (config.order, config.seed, config.epochs, config.workers) = (order, 3, Some(epochs), Some(2));
-    (config.on_bad, config.replica, config.read_ahead) = (Some(OnBad::Error), replica, 64 << 10);
+    (config.bad_samples.on_bad, config.replica, config.prefetch.read_ahead) = (Some(OnBad::Error), replica, 64 << 10);
     config
 }
 
@@ -306,7 +306,7 @@ fn a_loader_beside_readers_of_the_same_blocks_does_not_wait_for_ever() {
     // They have asked for all blocks, and not received any.
     std::thread::sleep(Duration::from_millis(100));
     let mut config = config(split, Order::Sequential, 1, alone());
-    config.read_ahead = 64 << 20;
+    config.prefetch.read_ahead = 64 << 20;
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(run(config).len()));
     assert_eq!(ended.recv_timeout(Duration::from_secs(30)), Ok(5));

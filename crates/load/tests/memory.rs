@@ -9,10 +9,10 @@ use counting::{LIVE, PEAK};
 use dataset::Sample;
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{
-    ArrayCrop, ArrayGroup, BatchTransform, BucketBy, Bucketing, Clip, ColumnSpec, Config, Content, DecodedCache,
-    ImageBucket, Images, Layout, Loader, Mixing, Objects, SequencePacking, View,
+    Arrays, AspectRatioBuckets, BatchTransform, Clip, Column, Config, DecodedCache, Field, Image, Loader, Mask,
+    Objects, Pairs, Tokens, View,
 };
-use shardtool_order::{ImageShape, Replica};
+use shardtool_order::Replica;
 use shardtool_read::{Access, Dataset, Options, Split};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -21,6 +21,26 @@ use std::sync::{Mutex, PoisonError};
 
 /// The allocator counts the whole process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
+
+fn mask(dtype: LabelDtype) -> Mask {
+    let mut mask = Mask::new(dataset::MASK);
+    mask.dtype = dtype;
+    mask
+}
+
+/// A cache in memory of images whose shorter side is at most `resize` pixels.
+fn cache(resize: u32, size: u64) -> DecodedCache {
+    let mut cache = DecodedCache::new(size);
+    cache.resize = resize;
+    cache
+}
+
+/// Returns MixUp or CutMix of labels of so many classes.
+fn of_classes(mix: fn(Pairs) -> BatchTransform, alpha: f64, classes: u32) -> BatchTransform {
+    let mut pairs = Pairs::default();
+    (pairs.alpha, pairs.num_classes) = (alpha, Some(classes));
+    mix(pairs)
+}
 
 /// A label map.
 fn grey(width: u32, height: u32) -> Vec<u8> {
@@ -76,15 +96,12 @@ fn live_memory_stays_below_the_budget() {
             if number % 2 != turn && !full {
                 continue;
             }
-            let mut images = Images::new(Pipeline::train(side).unwrap());
-            images.masks = masks.iter().map(|_| dataset::MASK.to_owned()).collect();
-            images.mask_dtype = masks.unwrap_or_default();
-            let mut config = Config::new(split.clone(), Content::Images(images), batch);
+            let mut config = Config::new(split.clone(), [Image::new(Pipeline::train(side).unwrap())], batch);
+            config.fields.extend(masks.map(|dtype| mask(dtype).into()));
             config.replica = Replica::new(0, ranks.len() as u32).unwrap();
-            (config.workers, config.prefetch) = (Some(workers), depth);
+            (config.workers, config.prefetch.batches) = (Some(workers), depth);
             config.remainder = Some(shardtool_order::Remainder::Pad);
-            let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
-            config.columns = Some(vec![column("image/class/label"), column("boxes"), column("image/key")]);
+            config.fields.extend(["image/class/label", "boxes", "image/key"].map(|name| Column::new(name).into()));
             let what = format!("{side} px x {batch}, {workers} workers, {} replicas, {access:?}", ranks.len());
             stays_below(config, ranks, times_floor, &what);
         }
@@ -95,7 +112,7 @@ fn live_memory_stays_below_the_budget() {
 fn stays_below(mut config: Config, ranks: &[u32], times: f64, what: &str) {
     let floor = Loader::plan(&config).unwrap().memory.minimum();
     let budget = (floor as f64 * times) as usize;
-    config.memory_budget = Some(budget as u64);
+    config.memory = Some(budget as u64);
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let mut group = Loader::group(&config, ranks).unwrap();
@@ -133,30 +150,27 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     let ssd = r#"[{"random_photometric_distort":{}},{"random_zoom_out":{}},{"random_iou_crop":{}},{"resize_to":{"size":[300,300]}}]"#;
     let jitter = r#"[{"random_zoom_out":{}},{"scale_jitter":{"target_size":[256,256]}},{"fixed_size_crop":{"size":[256,256]}},
         {"random_affine":{"degrees":[-9,9],"interpolation":"bilinear"}},{"aug_mix":{}}]"#;
-    let mut ssd = Images::new(steps(ssd));
     let mut objects = Objects::default();
-    objects.boxes = "boxes".to_owned();
-    ssd.objects = Some(objects);
-    let mut segments = Images::new(steps(jitter));
-    segments.masks = vec![dataset::MASK.to_owned()];
-    let mut mixed = Images::new(steps(r#"[{"random_resized_crop":{"size":[224,224]}},{"rand_augment":{}}]"#));
-    let transforms = vec![BatchTransform::MixUp { alpha: 0.8 }, BatchTransform::CutMix { alpha: 1.0 }];
-    mixed.mixing = Some(Mixing { transforms, classes: 1000 });
-    let mut cached = Images::new(steps(large));
-    cached.decoded_cache = Some(DecodedCache::new(256, 3 << 20));
-    let mut cached_segments = segments.clone();
-    cached_segments.decoded_cache = Some(DecodedCache::new(1200, 3 << 20));
-    cached_segments.mask_dtype = LabelDtype::U16;
-    for (what, images) in [
-        ("dino", Images::with_views(dino)),
-        ("ssd", ssd),
-        ("segmentation", segments),
+    (objects.boxes, objects.properties) = ("boxes".to_owned(), vec![]);
+    let config = |steps: Pipeline| Config::new(split.clone(), [Image::new(steps)], 6);
+    let cached = |steps: Pipeline, resize| {
+        let mut image = Image::new(steps);
+        image.pixels.decoded_cache = Some(cache(resize, 3 << 20));
+        Config::new(split.clone(), [image], 6)
+    };
+    let mut mixed = config(steps(r#"[{"random_resized_crop":{"size":[224,224]}},{"rand_augment":{}}]"#));
+    mixed.batch_transform =
+        vec![of_classes(BatchTransform::MixUp, 0.8, 1000), of_classes(BatchTransform::CutMix, 1.0, 1000)];
+    for (what, config) in [
+        ("dino", Config::new(split.clone(), [Image::with_views(dino)], 6)),
+        ("ssd", config(steps(ssd)).with(objects)),
+        ("segmentation", config(steps(jitter)).with(mask(LabelDtype::U8))),
         ("mixed", mixed),
-        ("cached", cached),
-        ("cached segmentation", cached_segments),
+        ("cached", cached(steps(large), 256)),
+        ("cached segmentation", cached(steps(jitter), 1200).with(mask(LabelDtype::U16))),
     ] {
         for (workers, times) in [(1, 1.0), (4, 1.5)] {
-            let mut config = Config::new(split.clone(), Content::Images(images.clone()), 6);
+            let mut config = config.clone();
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
             stays_below(config, &[0], times, &format!("{what}, {workers} workers"));
         }
@@ -177,22 +191,22 @@ fn live_memory_of_buckets_stays_below_the_budget() {
             ratio: [0.9, 1.1],
             interpolation: Filter::Bicubic,
         };
-        let shape = ImageShape { height: side(height), width: side(width) };
-        ImageBucket { shape, pipeline: Pipeline::new(vec![crop]).unwrap() }
+        ((side(height), side(width)), Pipeline::new(vec![crop]).unwrap())
     };
-    let buckets = [[160, 300], [160, 400], [224, 224], [192, 256]].map(bucket).to_vec();
-    let plain = Images::new(buckets[0].pipeline.clone());
-    let mut mixed = plain.clone();
-    mixed.mixing = Some(Mixing { transforms: vec![BatchTransform::CutMix { alpha: 1.0 }], classes: 10 });
-    let mut masked = plain.clone();
-    masked.masks = vec![dataset::MASK.to_owned()];
-    for (what, images, budget) in [("plain", &plain, Some(300_000)), ("mixed", &mixed, None), ("masked", &masked, None)]
-    {
+    let buckets = AspectRatioBuckets::new([[160, 300], [160, 400], [224, 224], [192, 256]].map(bucket));
+    let mut limited = buckets.clone();
+    limited.max_pixels = Some(300_000);
+    let config = |buckets: AspectRatioBuckets| {
+        let mut config = Config::new(split.clone(), [Image::with_views(vec![])], 5);
+        config.buckets = Some(buckets.into());
+        config
+    };
+    let mut mixed = config(buckets.clone());
+    mixed.batch_transform = vec![of_classes(BatchTransform::CutMix, 1.0, 10)];
+    let masked = config(buckets).with(mask(LabelDtype::U8));
+    for (what, config) in [("plain", config(limited)), ("mixed", mixed), ("masked", masked)] {
         for (workers, times) in [(1, 1.0), (4, 1.5)] {
-            let mut config = Config::new(split.clone(), Content::Images(images.clone()), 5);
-            let mut bucketing = Bucketing::new(BucketBy::AspectRatio(buckets.clone()));
-            bucketing.budget = budget;
-            config.buckets = Some(bucketing);
+            let mut config = config.clone();
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
             stays_below(config, &[0], times, &format!("buckets, {what}, {workers} workers"));
         }
@@ -211,13 +225,11 @@ fn live_memory_of_packed_rows_stays_below_the_budget() {
     dataset::write(folder.path(), "train", &(0..3000).map(sample).collect::<Vec<_>>(), 500);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
     for (window, workers, times) in [(64, 1, 1.0), (4096, 1, 1.0), (4096, 4, 1.3)] {
-        let mut config = Config::new(split.clone(), Content::Columns, 8);
-        let column = |feature: &str, layout| ColumnSpec { feature: feature.to_owned(), layout };
-        config.columns = Some(vec![column("boxes", Layout::Ragged), column("image/class/label", Layout::Auto)]);
-        let mut packing = SequencePacking::new("image/class/label", NonZeroU32::new(1024).unwrap());
-        packing.window = NonZeroU32::new(window).unwrap();
-        (config.packing, config.workers) = (Some(packing), Some(workers));
-        config.remainder = Some(shardtool_order::Remainder::Pad);
+        let padded = [("boxes".to_owned(), 0.0)];
+        let mut tokens = Tokens::new("image/class/label", NonZeroU32::new(1024).unwrap(), padded);
+        tokens.window = NonZeroU32::new(window).unwrap();
+        let mut config = Config::new(split.clone(), [tokens], 8);
+        (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
         stays_below(config, &[0], times, &format!("packed rows, windows of {window}, {workers} workers"));
     }
 }
@@ -235,21 +247,20 @@ fn live_memory_of_arrays_stays_below_the_budget() {
     let samples: Vec<_> = (0..12).map(|number| vec![volume(number, "ct"), volume(number, "seg")]).collect();
     let image = dataset::jpeg(1, 640, 480);
     arrays_dataset::write(folder.path(), &["ct", "seg"], &samples, Some(&image));
-    let mut group = ArrayGroup::new(vec!["ct".to_owned(), "seg".to_owned()]);
-    group.crop = Some(ArrayCrop { size: vec![Some(36); 3], random: true });
+    let mut group = Arrays::new(vec!["ct".to_owned(), "seg".to_owned()]);
+    group.crop = Some(vec![Some(36); 3]);
     group.flip = vec![0.5; 3];
-    let images = Content::Images(Images::new(Pipeline::train(64).unwrap()));
+    let image = || Some(Image::new(Pipeline::train(64).unwrap()));
     for access in [Access::Mmap, Access::Pread] {
         let split = arrays_dataset::open(folder.path(), access);
-        for (content, workers, times) in
-            [(Content::Columns, 1, 1.0), (Content::Columns, 4, 1.3), (images.clone(), 3, 1.0), (images.clone(), 1, 2.0)]
-        {
-            let mut config = Config::new(split.clone(), content.clone(), 5);
+        for (image, workers, times) in [(None, 1, 1.0), (None, 4, 1.3), (image(), 3, 1.0), (image(), 1, 2.0)] {
+            let what = format!("arrays, image {}, {workers} workers, {access:?}", image.is_some());
+            let mut config = Config::new(split.clone(), [group.clone()], 5);
+            config.fields.extend(image.map(Field::from));
             (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
-            config.arrays = vec![group.clone()];
             let batch = Loader::plan(&config).unwrap().memory.batch;
             assert!(batch > 5 * 2 * 2 * 36 * 36 * 36, "a batch of {batch} bytes includes its arrays");
-            stays_below(config, &[0], times, &format!("arrays, {content:?}, {workers} workers, {access:?}"));
+            stays_below(config, &[0], times, &what);
         }
     }
 }
@@ -260,8 +271,7 @@ fn growth_is_as_large_as_what_the_consumer_keeps() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let split = large(folder.path(), Access::Mmap);
-    let content = Content::Images(Images::new(Pipeline::train(224).unwrap()));
-    let mut config = Config::new(split, content, 8);
+    let mut config = Config::new(split, [Image::new(Pipeline::train(224).unwrap())], 8);
     (config.workers, config.remainder) = (Some(2), Some(shardtool_order::Remainder::Pad));
     let memory = Loader::plan(&config).unwrap().memory;
     for window in [1, 4, 16, 64] {
@@ -311,15 +321,12 @@ fn live_memory_of_clips_stays_below_the_budget() {
             for (frames, clips, workers, times, cached) in
                 [(4, 1, 2, 1.0, false), (8, 2, 4, 1.5, false), (4, 1, 2, 1.0, true)]
             {
-                let mut images = Images::new(Pipeline::train(112).unwrap());
-                images.decoded_cache = cached.then(|| DecodedCache::new(400, 3 << 20));
-                let mut clip = Clip::new("frames", frames);
+                let mut clip = Clip::new("frames", Pipeline::train(112).unwrap(), frames);
+                clip.pixels.decoded_cache = cached.then(|| cache(400, 3 << 20));
                 (clip.clips, clip.stride) = (clips, 2);
-                images.clip = Some(clip);
-                let mut config = Config::new(split.clone(), Content::Images(images), 3);
+                let mut config = Config::new(split.clone(), [clip], 3);
                 (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
-                let column = |feature: &&str| ColumnSpec { feature: (*feature).to_owned(), layout: Layout::Auto };
-                config.columns = Some(columns.iter().map(column).collect());
+                config.fields.extend(columns.iter().map(|feature| Column::new(*feature).into()));
                 let row = u64::from(clips * frames) * 3 * 112 * 112;
                 let planned = Loader::plan(&config).unwrap().memory.batch;
                 assert!((3 * row..3 * row + 2000).contains(&planned), "{planned} bytes of a batch");

@@ -5,7 +5,7 @@ mod counting;
 use counting::{LIVE, PEAK};
 use shardtool_format::manifest::{Manifest, Shard, Split};
 use shardtool_format::{checksum::crc32c, frame, index, names};
-use shardtool_load::{Config, Content, Loader};
+use shardtool_load::{Config, Field, Loader};
 use shardtool_order::Order;
 use shardtool_read::Dataset;
 use std::path::Path;
@@ -55,8 +55,8 @@ fn memory(folder: &Path, order: Order) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let dataset = Dataset::open(folder).unwrap();
-    let mut config = Config::new(dataset.split("train").unwrap().clone(), Content::Records, 64);
-    (config.order, config.columns, config.workers) = (order, Some(vec![]), Some(2));
+    let mut config = Config::new(dataset.split("train").unwrap().clone(), [Field::Record], 64);
+    (config.order, config.workers) = (order, Some(2));
     let mut loader = Loader::new(&config).unwrap();
     let batch = loader.next_batch().unwrap().unwrap();
     for (id, record) in batch.ids().iter().zip(batch.records()) {

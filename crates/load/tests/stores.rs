@@ -7,11 +7,8 @@ mod dataset;
 
 use dataset::Sample;
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{
-    Batch, BucketBy, Bucketing, ColumnSpec, Config, Content, ImageBucket, Images, Layout, Loader, OnBad,
-    SequencePacking,
-};
-use shardtool_order::{ImageShape, List, Order, Policy, Remainder, Replica, ResumeState, Source};
+use shardtool_load::{AspectRatioBuckets, Batch, Config, Field, Image, Loader, OnBad, Tokens};
+use shardtool_order::{List, Order, Policy, Remainder, Replica, ResumeState, Source};
 use shardtool_read::{Dataset, Split};
 use shardtool_store_server::{Fault, Faults, Options, Server};
 use std::num::NonZeroU32;
@@ -56,9 +53,9 @@ fn sample(number: u64) -> Sample {
 }
 
 fn config(split: Split, order: Order) -> Config {
-    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 7);
+    let mut config = Config::new(split, [Image::new(Pipeline::train(16).unwrap())], 7);
     (config.order, config.seed, config.epochs, config.workers) = (order, 3, Some(2), Some(2));
-    config.on_bad = Some(OnBad::Mask);
+    config.bad_samples.on_bad = Some(OnBad::Mask);
     config
 }
 
@@ -143,7 +140,8 @@ fn requests_are_those_that_were_planned() {
     for (order, read_ahead) in orders.into_iter().flat_map(|order| ahead.map(|ahead| (order, ahead))) {
         // For files as for objects.
         let mut config = config(bucket.local(), order);
-        (config.read_ahead, config.fetch_gap, config.remainder) = (read_ahead, 100, Some(Remainder::Mask));
+        (config.prefetch.read_ahead, config.prefetch.fetch_gap, config.remainder) =
+            (read_ahead, 100, Some(Remainder::Mask));
         let planned = Loader::epoch_requests(&config).unwrap();
         assert!(!planned.estimated);
         assert_eq!(planned.requests, requested(&bucket, &config), "{order}, {read_ahead} bytes ahead");
@@ -164,7 +162,7 @@ fn requests_of_replicas_and_small_requests_are_those_that_were_planned() {
     for policy in [Policy::Sample, Policy::Shard] {
         let mut config = config(bucket.local(), orders()[2]);
         config.replica = Replica::new(1, 3).unwrap();
-        (config.policy, config.fetch_size, config.remainder) = (policy, 4000, Some(Remainder::Pad));
+        (config.policy, config.prefetch.fetch_size, config.remainder) = (policy, 4000, Some(Remainder::Pad));
         let planned = Loader::epoch_requests(&config).unwrap().requests;
         assert!(planned > 50, "{policy:?}: {planned}");
         assert_eq!(planned, requested(&bucket, &config), "{policy:?}");
@@ -177,12 +175,11 @@ fn batches_and_requests_of_buckets_are_those_of_files() {
     let side = |n| NonZeroU32::new(n).unwrap();
     let shapes = [[16, 20], [16, 24]].map(|[height, width]| {
         let steps = vec![Transform::ResizeTo { size: [height, width], interpolation: Filter::Bilinear }];
-        let shape = ImageShape { height: side(height), width: side(width) };
-        ImageBucket { shape, pipeline: Pipeline::new(steps).unwrap() }
+        ((side(height), side(width)), Pipeline::new(steps).unwrap())
     });
     for order in [Order::Sequential, Order::Shuffled] {
         let mut config = config(bucket.local(), order);
-        config.buckets = Some(Bucketing::new(BucketBy::AspectRatio(shapes.to_vec())));
+        config.buckets = Some(AspectRatioBuckets::new(shapes.clone()).into());
         config.remainder = Some(Remainder::Pad);
         let local = run(&mut Loader::new(&config).unwrap(), 2);
         let planned = Loader::epoch_requests(&config).unwrap().requests;
@@ -197,11 +194,10 @@ fn batches_and_requests_of_buckets_are_those_of_files() {
 fn packed_rows_are_those_of_files() {
     let bucket = Bucket::new(60, 25, Faults::default());
     let rows = |split: Split| {
-        let mut config = Config::new(split, Content::Columns, 3);
-        let column = ColumnSpec { feature: "image/class/label".to_owned(), layout: Layout::Ragged };
-        config.columns = Some(vec![column]);
         // Every label counts as one token: the labels of samples 1, 6, 11 and so on are 1.
-        config.packing = Some(SequencePacking::new("image/class/label", NonZeroU32::new(4).unwrap()));
+        let padded = [("image/class/label".to_owned(), 0.0)];
+        let tokens = Tokens::new("image/class/label", NonZeroU32::new(4).unwrap(), padded);
+        let mut config = Config::new(split, [tokens], 3);
         let ones: Vec<u64> = (0..12).map(|number| 5 * number + 1).collect();
         config.source = Some(Source::List(List::new(ones, 60).unwrap()));
         (config.workers, config.order) = (Some(2), Order::Shuffled);
@@ -225,8 +221,8 @@ fn requests_of_large_epochs_are_estimated_within_5_percent() {
     let bucket = Bucket { folder, server };
     let size = |n| NonZeroU32::new(n).unwrap();
     for order in [Order::Sequential, Order::Interleaved { run: size(100), window: size(10) }] {
-        let mut config = Config::new(bucket.local(), Content::Records, 1000);
-        (config.order, config.read_ahead, config.workers) = (order, 1 << 20, Some(2));
+        let mut config = Config::new(bucket.local(), [Field::Record], 1000);
+        (config.order, config.prefetch.read_ahead, config.workers) = (order, 1 << 20, Some(2));
         let planned = Loader::epoch_requests(&config).unwrap();
         let counted = requested(&bucket, &config);
         assert!(planned.estimated && counted > 100, "{order}: {counted}");
@@ -246,7 +242,7 @@ fn a_fitting_order_needs_fewer_requests_than_one_that_does_not_fit() {
     assert_eq!(Loader::epoch_requests(&config).unwrap(), fitting);
     assert_eq!(requested(&bucket, &config), fitting.requests);
     // One record is requested at a time.
-    config.read_ahead = 0;
+    config.prefetch.read_ahead = 0;
     assert_eq!(Loader::epoch_requests(&config).unwrap().requests, 300 / 7 * 7);
     assert_eq!(Loader::fitting_order(&config).unwrap(), None);
 }
@@ -259,7 +255,7 @@ fn the_start_costs_three_requests_whatever_the_number_of_shards() {
         assert_eq!((split.entry().shards.len() as u64, bucket.server.requests()), (shards, 1), "the manifest");
         let mut config = config(split, Order::Sequential);
         // Nothing is requested ahead, and nothing is read unless a batch is wanted.
-        (config.read_ahead, config.workers) = (0, Some(1));
+        (config.prefetch.read_ahead, config.workers) = (0, Some(1));
         let checked = Loader::plan(&config).unwrap();
         assert!(checked.memory.requested() > 0);
         // The first index, and an image for the memory plan.
@@ -271,7 +267,7 @@ fn the_start_costs_three_requests_whatever_the_number_of_shards() {
 fn without_read_ahead_each_record_is_requested() {
     let bucket = Bucket::new(20, 5, Faults::default());
     let mut with = config(bucket.remote(), Order::Shuffled);
-    with.read_ahead = 0;
+    with.prefetch.read_ahead = 0;
     let local = run(&mut Loader::new(&config(bucket.local(), Order::Shuffled)).unwrap(), 2);
     assert!(run(&mut Loader::new(&with).unwrap(), 2) == local);
 }
@@ -309,7 +305,7 @@ fn faults_change_no_sample() {
         let since = Instant::now();
         let mut config = config(bucket.remote(), order);
         // Many small requests.
-        (config.fetch_gap, config.fetch_size) = (0, 4 << 10);
+        (config.prefetch.fetch_gap, config.prefetch.fetch_size) = (0, 4 << 10);
         let mut loader = Loader::new(&config).unwrap();
         assert!(run(&mut loader, 2) == local, "seed {seed}, {order}");
         assert!(loader.bad_samples().is_empty(), "seed {seed}");

@@ -87,6 +87,7 @@ impl RowMix {
 mod tests {
     use super::super::{BatchTransform, Mixing};
     use super::*;
+    use crate::options::Mosaic;
 
     /// The definition of [`RowMix`], value by value.
     fn mixed(images: &[u8], [n, height, width]: [usize; 3], rows: &[RowMix]) -> Vec<u8> {
@@ -112,13 +113,13 @@ mod tests {
 
     #[test]
     fn rows_describe_what_the_host_mixes_in_place() {
-        let mosaic = |p, centre| BatchTransform::Mosaic { p, centre };
+        let mosaic = |p, center| BatchTransform::Mosaic(Mosaic { p, center, num_classes: None });
         let transforms = [
-            vec![BatchTransform::MixUp { alpha: 0.3 }],
-            vec![BatchTransform::CutMix { alpha: 1.0 }],
+            vec![BatchTransform::mix_up(0.3)],
+            vec![BatchTransform::cut_mix(1.0)],
             vec![mosaic(1.0, [0.0, 1.0])],
             vec![mosaic(0.5, [0.25, 0.75])],
-            vec![BatchTransform::MixUp { alpha: 1.0 }, BatchTransform::CutMix { alpha: 0.2 }, mosaic(1.0, [1.0, 1.0])],
+            vec![BatchTransform::mix_up(1.0), BatchTransform::cut_mix(0.2), mosaic(1.0, [1.0, 1.0])],
         ];
         let valid: [&[bool]; 6] = [
             &[true; 5],

@@ -84,7 +84,7 @@ fn a_crop_reads_only_its_chunks() {
     let mut loaded = vec![];
     for access in [Access::Mmap, Access::Pread] {
         let mut config = config(&open(folder.path(), access), vec![group(&["ct"], &[Some(20); 3])]);
-        (config.order, config.on_bad, config.batch) = (Order::Sequential, Some(OnBad::Mask), 3);
+        (config.order, config.bad_samples.on_bad, config.batch_size) = (Order::Sequential, Some(OnBad::Mask), 3);
         let mut loader = Loader::new(&config).unwrap();
         let (mut good, mut bad) = (0, 0);
         for epoch in 0..30 {
@@ -174,8 +174,9 @@ fn hostile_arrays_cost_one_sample_each() {
     let dataset = shardtool_read::Dataset::open(folder.path().join("ct-00000.tfrecord")).unwrap();
     let split = dataset.splits()[0].clone();
     let mut config = config(&split, vec![group(&["ct"], &[Some(4), Some(4), Some(4)])]);
-    (config.order, config.on_bad, config.max_bad) = (Order::Sequential, Some(OnBad::Mask), Some(u64::MAX));
-    (config.columns, config.batch, config.memory_budget) = (Some(vec![]), 5, Some(8 << 20));
+    (config.order, config.bad_samples.on_bad, config.bad_samples.max_bad) =
+        (Order::Sequential, Some(OnBad::Mask), Some(u64::MAX));
+    (config.batch_size, config.memory) = (5, Some(8 << 20));
     let mut loader = Loader::new(&config).unwrap();
     let mut valid = vec![];
     loop {
@@ -204,12 +205,12 @@ fn a_chunk_that_exceeds_the_budget_ends_the_run_by_name() {
     samples[39] = vec![zeros(256, 256)];
     write(folder.path(), &["ct"], &samples, None);
     let mut config = config(&open(folder.path(), Access::Mmap), vec![group(&["ct"], &[Some(4); 3])]);
-    (config.order, config.memory_budget) = (Order::Sequential, Some(1 << 20));
+    (config.order, config.memory) = (Order::Sequential, Some(1 << 20));
     let mut loader = Loader::new(&config).unwrap();
     let error = (0..10).find_map(|_| loader.next_batch().err()).unwrap();
     assert!(matches!(error, Error::ArrayScratch { needed: 16_777_216, .. }), "{error}");
     assert!(error.to_string().contains("raise the memory budget"));
-    config.memory_budget = Some(64 << 20);
+    config.memory = Some(64 << 20);
     let mut loader = Loader::new(&config).unwrap();
     assert_eq!(
         (0..10)

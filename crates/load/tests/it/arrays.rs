@@ -3,9 +3,7 @@
 use crate::arrays_dataset::{Stored, open, write};
 use shardtool_decode::Pipeline;
 use shardtool_format::Damage;
-use shardtool_load::{
-    ArrayCrop, ArrayGroup, ArrayProblem, Batch, Config, Content, Error, Images, Loader, OnBad, SampleError,
-};
+use shardtool_load::{ArrayProblem, Arrays, Batch, Config, Error, Field, Image, Loader, OnBad, SampleError};
 use shardtool_order::{Order, Remainder, Replica, Rng};
 use shardtool_read::{Access, Split};
 use std::collections::HashSet;
@@ -38,15 +36,15 @@ fn volumes(samples: usize) -> (TempDir, Split) {
     (folder, split)
 }
 
-pub(crate) fn group(features: &[&str], size: &[Option<u64>]) -> ArrayGroup {
-    let mut group = ArrayGroup::new(features.iter().map(|feature| (*feature).to_owned()).collect());
-    group.crop = Some(ArrayCrop { size: size.to_vec(), random: true });
+pub(crate) fn group(features: &[&str], size: &[Option<u64>]) -> Arrays {
+    let mut group = Arrays::new(features.iter().map(|feature| (*feature).to_owned()).collect());
+    group.crop = Some(size.to_vec());
     group
 }
 
-pub(crate) fn config(split: &Split, groups: Vec<ArrayGroup>) -> Config {
-    let mut config = Config::new(split.clone(), Content::Columns, 4);
-    (config.arrays, config.remainder, config.workers, config.seed) = (groups, Some(Remainder::Mask), Some(2), 11);
+pub(crate) fn config(split: &Split, groups: Vec<Arrays>) -> Config {
+    let mut config = Config::new(split.clone(), groups, 4);
+    (config.remainder, config.workers, config.seed) = (Some(Remainder::Mask), Some(2), 11);
     config
 }
 
@@ -122,7 +120,7 @@ fn random_geometry_is_the_drawn_one() {
     const SIZE: [usize; 3] = [4, 5, 5];
     let (_folder, split) = volumes(24);
     let mut both = group(&["ct", "seg"], &SIZE.map(|n| Some(n as u64)));
-    (both.flip, both.rotate) = (vec![0.5, 0.0, 0.25], vec![(1, 2)]);
+    (both.flip, both.rotate90) = (vec![0.5, 0.0, 0.25], vec![(1, 2)]);
     let mut config = config(&split, vec![both]);
     config.order = Order::Shuffled;
     let mut loader = Loader::new(&config).unwrap();
@@ -161,23 +159,23 @@ fn a_group_changes_no_numbers_of_another() {
     let first = group(&["ct"], &[Some(3); 3]);
     let mut second = group(&["seg"], &[Some(2); 3]);
     second.flip = vec![0.5; 3];
-    let load = |groups: Vec<ArrayGroup>, feature: &str| {
+    let load = |groups: Vec<Arrays>, feature: &str| {
         let mut loader = Loader::new(&config(&split, groups)).unwrap();
         let batches = std::iter::from_fn(|| loader.next_batch().unwrap());
         batches.flat_map(|batch| rows(&batch, feature).1).collect::<Vec<_>>()
     };
     assert_eq!(load(vec![first.clone()], "ct"), load(vec![first.clone(), second.clone()], "ct"));
     let mut other = first.clone();
-    other.rotate = vec![(0, 2)];
+    other.rotate90 = vec![(0, 2)];
     assert_eq!(load(vec![first, second.clone()], "seg"), load(vec![other, second], "seg"));
 }
 
 #[test]
 fn whole_arrays_and_centre_crops() {
     let (_folder, split) = volumes(1);
-    let whole = ArrayGroup::new(vec!["ct".to_owned()]);
+    let whole = Arrays::new(vec!["ct".to_owned()]);
     let mut centre = group(&["seg"], &[Some(3), None, Some(2)]);
-    centre.crop.as_mut().unwrap().random = false;
+    centre.random = false;
     let batch = Loader::new(&config(&split, vec![whole, centre])).unwrap().next_batch().unwrap().unwrap();
     let ((ct_shape, ct), (seg_shape, seg)) = (rows(&batch, "ct"), rows(&batch, "seg"));
     assert_eq!((ct_shape, seg_shape), (vec![4, 6, 8, 5], vec![4, 3, 8, 2]));
@@ -195,7 +193,7 @@ fn whole_arrays_and_centre_crops() {
 fn smaller_arrays_are_padded_or_bad_samples() {
     let (_folder, split) = volumes(8);
     let mut padded = group(&["ct", "seg"], &[Some(9), Some(8), Some(7)]);
-    padded.pad = Some(vec![60_000.0, 200.0]);
+    padded.pad_value = Some(vec![60_000.0, 200.0]);
     let mut loader = Loader::new(&config(&split, vec![padded.clone()])).unwrap();
     while let Some(batch) = loader.next_batch().unwrap() {
         for ((id, ct), seg) in batch.ids().iter().zip(rows(&batch, "ct").1).zip(rows(&batch, "seg").1) {
@@ -215,9 +213,9 @@ fn smaller_arrays_are_padded_or_bad_samples() {
             assert_eq!(seg, Naive::from_fn([9, 8, 7], |at| element(at).map_or(200, |v| v % 251)).data);
         }
     }
-    padded.pad = None;
+    padded.pad_value = None;
     let mut config = config(&split, vec![padded]);
-    config.on_bad = Some(OnBad::Error);
+    config.bad_samples.on_bad = Some(OnBad::Error);
     let error = Loader::new(&config).unwrap().next_batch().unwrap_err();
     let Error::BadSample(bad) = &error else { panic!("{error}") };
     assert!(matches!(&bad.error, SampleError::ArraySmall { feature, .. } if feature == "ct"), "{:?}", bad.error);
@@ -243,8 +241,8 @@ fn bad_samples_name_the_feature_and_the_reason() {
         vec![good],
     ];
     write(folder.path(), &["ct"], &samples, None);
-    let mut config = config(&open(folder.path(), Access::Mmap), vec![ArrayGroup::new(vec!["ct".to_owned()])]);
-    (config.order, config.on_bad, config.batch) = (Order::Sequential, Some(OnBad::Mask), 8);
+    let mut config = config(&open(folder.path(), Access::Mmap), vec![Arrays::new(vec!["ct".to_owned()])]);
+    (config.order, config.bad_samples.on_bad, config.batch_size) = (Order::Sequential, Some(OnBad::Mask), 8);
     let mut loader = Loader::new(&config).unwrap();
     let batch = loader.next_batch().unwrap().unwrap();
     assert_eq!(batch.ids(), [0, -1, -1, -1, -1, -1, -1, 7]);
@@ -270,12 +268,13 @@ fn a_crop_needs_no_chunk_that_it_does_not_meet() {
     let split = open(folder.path(), Access::Mmap);
     // Chunk 7 of 2 × 2 × 2 is the last one: it begins at (3, 4, 5), and the crop in the middle of 2 × 2 × 10 ends there.
     let mut centre = group(&["ct"], &[Some(2), Some(2), None]);
-    centre.crop.as_mut().unwrap().random = false;
+    centre.random = false;
     let mut config = config(&split, vec![centre]);
-    config.batch = 1;
-    config.on_bad = Some(OnBad::Error);
+    config.batch_size = 1;
+    config.bad_samples.on_bad = Some(OnBad::Error);
     assert!(Loader::new(&config).unwrap().next_batch().is_err(), "from 2 to 4, it meets all");
-    config.arrays[0].crop.as_mut().unwrap().size = vec![None, Some(8), Some(1)];
+    let Field::Arrays(arrays) = &mut config.fields[0] else { unreachable!() };
+    arrays.crop = Some(vec![None, Some(8), Some(1)]);
     let batch = Loader::new(&config).unwrap().next_batch().unwrap().unwrap();
     assert_eq!(rows(&batch, "ct").1[0].len(), 48, "index 4 of the last dimension lies in the even chunks");
 }
@@ -283,7 +282,7 @@ fn a_crop_needs_no_chunk_that_it_does_not_meet() {
 #[test]
 fn refuses_contradictions_at_the_start() {
     let (_folder, split) = volumes(3);
-    let refused = |change: &dyn Fn(&mut ArrayGroup)| {
+    let refused = |change: &dyn Fn(&mut Arrays)| {
         let mut group = group(&["ct"], &[Some(4), Some(3), Some(3)]);
         change(&mut group);
         match Loader::new(&config(&split, vec![group])).map(drop) {
@@ -291,18 +290,18 @@ fn refuses_contradictions_at_the_start() {
             other => panic!("{other:?}"),
         }
     };
-    let size = |size: &[Option<u64>]| Some(ArrayCrop { size: size.to_vec(), random: true });
+    let size = |size: &[Option<u64>]| Some(size.to_vec());
     let dimensions = |option, found| ArrayProblem::Dimensions { option, found, dimensions: 3 };
     assert_eq!(refused(&|g| g.crop = size(&[Some(3)])), dimensions("crop", 1));
     assert_eq!(refused(&|g| g.flip = vec![0.5]), dimensions("flip", 1));
     assert_eq!(refused(&|g| g.crop = size(&[None, Some(0), None])), ArrayProblem::Empty { dimension: 1 });
     assert_eq!(refused(&|g| g.flip = vec![0.0, 0.0, 1.5]), ArrayProblem::Probability { dimension: 2, found: 1.5 });
-    assert_eq!(refused(&|g| g.rotate = vec![(0, 1)]), ArrayProblem::Sides { plane: (0, 1), lengths: (4, 3) });
-    assert_eq!(refused(&|g| g.rotate = vec![(1, 3)]), ArrayProblem::Plane { plane: (1, 3), dimensions: 3 });
-    assert_eq!(refused(&|g| g.rotate = vec![(1, 1)]), ArrayProblem::Plane { plane: (1, 1), dimensions: 3 });
-    assert_eq!(refused(&|g| g.pad = Some(vec![])), ArrayProblem::PadCount { found: 0, features: 1 });
-    assert_eq!(refused(&|g| g.pad = Some(vec![-1.0])), ArrayProblem::Pad { value: -1.0, dtype: "u16" });
-    assert_eq!(refused(&|g| (g.crop, g.pad) = (None, Some(vec![0.0]))), ArrayProblem::PadWithoutCrop);
+    assert_eq!(refused(&|g| g.rotate90 = vec![(0, 1)]), ArrayProblem::Sides { plane: (0, 1), lengths: (4, 3) });
+    assert_eq!(refused(&|g| g.rotate90 = vec![(1, 3)]), ArrayProblem::Plane { plane: (1, 3), dimensions: 3 });
+    assert_eq!(refused(&|g| g.rotate90 = vec![(1, 1)]), ArrayProblem::Plane { plane: (1, 1), dimensions: 3 });
+    assert_eq!(refused(&|g| g.pad_value = Some(vec![])), ArrayProblem::PadCount { found: 0, features: 1 });
+    assert_eq!(refused(&|g| g.pad_value = Some(vec![-1.0])), ArrayProblem::Pad { value: -1.0, dtype: "u16" });
+    assert_eq!(refused(&|g| (g.crop, g.pad_value) = (None, Some(vec![0.0]))), ArrayProblem::PadWithoutCrop);
     assert_eq!(refused(&|g| g.features.push("ct".to_owned())), ArrayProblem::Repeated);
     let huge = refused(&|g| g.crop = size(&[Some(u64::MAX), Some(2), Some(2)]));
     assert!(matches!(huge, ArrayProblem::TooLarge { .. }));
@@ -317,7 +316,7 @@ fn refuses_contradictions_at_the_start() {
 fn resume_yields_same_arrays_for_any_number_of_workers() {
     let (_folder, split) = volumes(13);
     let mut both = group(&["ct", "seg"], &[Some(3); 3]);
-    (both.flip, both.rotate) = (vec![0.5; 3], vec![(0, 1), (1, 2)]);
+    (both.flip, both.rotate90) = (vec![0.5; 3], vec![(0, 1), (1, 2)]);
     let mut config = config(&split, vec![both]);
     config.remainder = Some(Remainder::Pad);
     let start = |workers| {
@@ -346,7 +345,7 @@ fn resume_yields_same_arrays_for_any_number_of_workers() {
     assert_ne!(batches[0].0, batches[4].0);
     // Two replicas in one process get the rows of one twice as large.
     let mut double = config.clone();
-    double.batch = 8;
+    double.batch_size = 8;
     let whole = next(&mut Loader::new(&double).unwrap());
     config.replica = Replica::new(0, 2).unwrap();
     let parts: Vec<_> = Loader::group(&config, &[0, 1]).unwrap().iter_mut().map(next).collect();
@@ -361,9 +360,9 @@ fn arrays_accompany_images_and_records() {
     write(folder.path(), &["ct"], &samples, Some(&image));
     for access in [Access::Mmap, Access::Pread] {
         let split = open(folder.path(), access);
-        for content in [Content::Images(Images::new(Pipeline::eval(32, 32).unwrap())), Content::Records] {
-            let mut config = config(&split, vec![group(&["ct"], &[Some(3), None, Some(5)])]);
-            (config.content, config.order) = (content, Order::Sequential);
+        for field in [Field::from(Image::new(Pipeline::eval(32, 32).unwrap())), Field::Record] {
+            let mut config = config(&split, vec![group(&["ct"], &[Some(3), None, Some(5)])]).with(field);
+            config.order = Order::Sequential;
             let batch = Loader::new(&config).unwrap().next_batch().unwrap().unwrap();
             assert_eq!(batch.images().is_some(), batch.records().is_empty());
             let (shape, ct) = rows(&batch, "ct");

@@ -39,7 +39,7 @@ fn serve(root: &Path, faults: Faults) -> (Server, Split) {
 
 fn crops(split: &Split, order: Order) -> Config {
     let mut config = config(split, vec![group(&["ct", "seg"], &[Some(20); 3])]);
-    (config.order, config.on_bad, config.batch) = (order, Some(OnBad::Mask), 2);
+    (config.order, config.bad_samples.on_bad, config.batch_size) = (order, Some(OnBad::Mask), 2);
     (config.epochs, config.workers) = (Some(EPOCHS), Some(2));
     config
 }

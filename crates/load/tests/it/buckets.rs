@@ -3,10 +3,11 @@
 use crate::dataset::{self, Sample};
 use crate::samples::numbers;
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{BucketBy, Bucketing, Config, Content, Error, ImageBucket, Images, Loader, OnBad, Values, View};
-use shardtool_order::{
-    ImageShape, LengthBounds, List, Longer, Order, Policy, Remainder, Replica, ResumeState, Shape, Source, Weighted,
+use shardtool_load::{
+    AspectRatioBuckets, Buckets, Column, Config, Error, Image, InvalidOptions, LengthBuckets, Loader, OnBad, Part,
+    Values, View,
 };
+use shardtool_order::{List, Order, Policy, Remainder, Replica, ResumeState, Shape, Source, Weighted};
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -50,15 +51,21 @@ fn steps((height, width): (u32, u32)) -> Pipeline {
     Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }]).unwrap()
 }
 
-fn bucket((height, width): (u32, u32)) -> ImageBucket {
+fn buckets() -> AspectRatioBuckets {
     let side = |n| NonZeroU32::new(n).unwrap();
-    let shape = ImageShape { height: side(height), width: side(width) };
-    ImageBucket { shape, pipeline: steps((height, width)) }
+    AspectRatioBuckets::new(SHAPES.map(|shape| ((side(shape.0), side(shape.1)), steps(shape))))
+}
+
+/// As [`buckets`], of at most so many pixels.
+fn limited(max_pixels: u64) -> Option<Buckets> {
+    let mut buckets = buckets();
+    buckets.max_pixels = Some(max_pixels);
+    Some(buckets.into())
 }
 
 fn config(split: Split, batch: u32) -> Config {
-    let mut config = Config::new(split, Content::Images(Images::new(steps(SHAPES[0]))), batch);
-    config.buckets = Some(Bucketing::new(BucketBy::AspectRatio(SHAPES.map(bucket).to_vec())));
+    let mut config = Config::new(split, [Image::new(steps(SHAPES[0]))], batch);
+    config.buckets = Some(buckets().into());
     (config.seed, config.remainder, config.workers) = (5, Some(Remainder::Mask), Some(2));
     config
 }
@@ -84,7 +91,7 @@ fn every_image_is_delivered_once_in_the_shape_of_its_aspect_ratio() {
     let mut alone = BTreeMap::new();
     for shape in SHAPES {
         let mut config = config(split.clone(), 103);
-        (config.content, config.buckets) = (Content::Images(Images::new(steps(shape))), None);
+        (config.fields, config.buckets) = (vec![Image::new(steps(shape)).into()], None);
         let batch = Loader::new(&config).unwrap().next_batch().unwrap().unwrap();
         let bytes = batch.images().unwrap().chunks((3 * shape.0 * shape.1) as usize);
         batch.ids().iter().zip(bytes).for_each(|(id, image)| drop(alone.insert((shape, *id), image.to_vec())));
@@ -122,14 +129,14 @@ fn a_budget_gives_small_shapes_more_rows() {
     let split = photographs(folder.path(), 100);
     let mut config = config(split, 5);
     // 512 pixels three times; 576 twice.
-    config.buckets.as_mut().unwrap().budget = Some(512 * 3);
+    config.buckets = limited(512 * 3);
     let rows = |config: &Config| {
         let batches = rest(&mut Loader::new(config).unwrap());
         batches.iter().map(|(.., shape, _, _)| (shape[1], shape[0])).collect::<BTreeMap<_, _>>()
     };
     assert_eq!(rows(&config), BTreeMap::from([(16, 3), (24, 2), (32, 3)]));
-    config.buckets.as_mut().unwrap().budget = Some(100_000);
-    assert_eq!(rows(&config), BTreeMap::from([(16, 5), (24, 5), (32, 5)]), "at most `batch`");
+    config.buckets = limited(100_000);
+    assert_eq!(rows(&config), BTreeMap::from([(16, 5), (24, 5), (32, 5)]), "at most `batch_size`");
 }
 
 /// Batches of all replicas in the order of the steps.
@@ -188,7 +195,7 @@ fn a_bad_sample_is_replaced_by_one_of_its_shape() {
         std::fs::write(path, bytes).unwrap();
     }
     let mut config = config(open(folder.path()), 3);
-    config.on_bad = Some(OnBad::Substitute);
+    config.bad_samples.on_bad = Some(OnBad::Substitute);
     let mut loader = Loader::new(&config).unwrap();
     for (ids, shape, ..) in rest(&mut loader) {
         let shape = (shape[1] as u32, shape[2] as u32);
@@ -204,22 +211,12 @@ fn samples_of_similar_lengths_share_a_batch() {
     let samples: Vec<_> =
         numbers(60).into_iter().map(|s| Sample { boxes: vec![0.5; s.label as usize + 1], ..s }).collect();
     dataset::write(folder.path(), "train", &samples, 7);
-    let mut config = Config::new(open(folder.path()), Content::Columns, 6);
-    let by = |bounds: &[u32]| {
-        // The label is one less than the number of boxes.
-        let bounds = LengthBounds::new(bounds, Longer::Refuse).unwrap();
-        Bucketing::new(BucketBy::Length { feature: "image/class/label".to_owned(), bounds })
-    };
-    config.columns = Some(
-        ["boxes", "image/class/label"]
-            .map(|feature| shardtool_load::ColumnSpec {
-                feature: feature.to_owned(),
-                layout: shardtool_load::Layout::Auto,
-            })
-            .to_vec(),
-    );
-    (config.buckets, config.remainder) = (Some(by(&[1, 2, 4])), Some(Remainder::Mask));
-    config.buckets.as_mut().unwrap().budget = Some(8);
+    let mut config = Config::new(open(folder.path()), ["boxes", "image/class/label"].map(Column::new), 6);
+    // The label is one less than the number of boxes.
+    let by = |bounds: &[u32]| LengthBuckets::new("image/class/label", bounds.to_vec());
+    let mut at_most = by(&[1, 2, 4]);
+    at_most.max_tokens = Some(8);
+    (config.buckets, config.remainder) = (Some(at_most.into()), Some(Remainder::Mask));
     let mut loader = Loader::new(&config).unwrap();
     let mut counts = BTreeMap::new();
     while let Some(batch) = loader.next_batch().unwrap() {
@@ -235,7 +232,7 @@ fn samples_of_similar_lengths_share_a_batch() {
         }
     }
     assert_eq!(counts, (0..5).map(|label| (label, 12)).collect());
-    config.buckets = Some(by(&[1, 2]));
+    config.buckets = Some(by(&[1, 2]).into());
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::Order(shardtool_order::Error::LongSample { count: 24, .. })), "{error}");
     // Samples that are not in the source may be longer.
@@ -262,9 +259,7 @@ fn samples_of_similar_lengths_share_a_batch() {
     let error = Loader::new(&config).err().unwrap();
     assert!(error.to_string().contains("weighted"), "{error}");
     config.source = None;
-    config.buckets = Some(by(&[4]));
-    let Some(Bucketing { by: BucketBy::Length { feature, .. }, .. }) = &mut config.buckets else { unreachable!() };
-    *feature = "boxes".to_owned();
+    config.buckets = Some(LengthBuckets::new("boxes", vec![4]).into());
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::NoIndexColumn { .. }), "{error}");
 }
@@ -287,19 +282,25 @@ fn what_buckets_cannot_do_is_refused() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(split.clone(), 2);
         change(&mut config);
-        Loader::new(&config).err().expect("an error").to_string()
+        Loader::new(&config).err().expect("an error")
     };
     let another = |config: &mut Config| {
-        let BucketBy::AspectRatio(buckets) = &mut config.buckets.as_mut().unwrap().by else { unreachable!() };
-        buckets[1].pipeline = steps((24, 25));
+        let mut buckets = buckets();
+        buckets.steps[1] = steps((24, 25));
+        config.buckets = Some(buckets.into());
     };
-    let message = refused(&another);
+    let message = refused(&another).to_string();
     assert!(message.contains("bucket 1") && message.contains("25 x 24") && message.contains("24 x 24"), "{message}");
     let views = |name: &str| View { name: name.to_owned(), pipeline: steps(SHAPES[0]) };
-    let two = Images::with_views(vec![views("a"), views("b")]);
-    assert!(refused(&|config| config.content = Content::Images(two.clone())).contains("`buckets`"));
+    let two = Image::with_views(vec![views("a"), views("b")]);
     let run = NonZeroU32::MIN;
-    let interleaved = refused(&|config| config.order = Order::Interleaved { run, window: run });
-    assert!(interleaved.contains("interleaved"), "{interleaved}");
-    assert!(refused(&|config| config.policy = Policy::Shard).contains("shard"));
+    let excluding = |part: Part, change: &dyn Fn(&mut Config)| match refused(change) {
+        Error::Options(InvalidOptions::Excluded { part: found, other, .. }) => {
+            assert_eq!((found, other), (part, Part::AspectRatioBuckets));
+        }
+        error => panic!("{error}"),
+    };
+    excluding(Part::SeveralViews, &|config| config.fields = vec![two.clone().into()]);
+    excluding(Part::Interleaved, &|config| config.order = Order::Interleaved { run, window: run });
+    excluding(Part::ShardPolicy, &|config| config.policy = Policy::Shard);
 }

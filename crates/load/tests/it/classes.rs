@@ -3,7 +3,7 @@
 use crate::{dataset, samples};
 use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
-use shardtool_load::{ClassDifference, Classes, Config, Content, Error, Loader, Values, class_names, labels};
+use shardtool_load::{ClassDifference, Classes, Config, Error, Field, Loader, Values, class_names, labels};
 use shardtool_order::Order;
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn split(folder: &Path, classes: &[&str], offset: i64) -> Split {
 }
 
 fn config(splits: &[Split], classes: Classes) -> Config {
-    let mut config = Config::new(splits[0].clone(), Content::Columns, 6);
+    let mut config = Config::new(splits[0].clone(), Vec::<Field>::new(), 6);
     (config.splits, config.classes) = (splits.to_vec(), classes);
     (config.order, config.epochs) = (Order::Sequential, Some(1));
     config
@@ -64,7 +64,7 @@ fn a_label_without_a_name_is_a_bad_sample_where_names_are_mapped() {
     let folder = tempfile::tempdir().unwrap();
     let named = [split(&folder.path().join("a"), &["x", "y"], 0)];
     let mut config = config(&named, Classes::Names(vec!["y".to_owned(), "x".to_owned()]));
-    config.on_bad = Some(shardtool_load::OnBad::Mask);
+    config.bad_samples.on_bad = Some(shardtool_load::OnBad::Mask);
     assert_eq!(delivered(&config)[..3], [1, 0, -100]);
     assert_eq!(labels(&named, &config.classes).unwrap(), [1, 0, -1]);
 }

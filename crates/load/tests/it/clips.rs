@@ -1,11 +1,11 @@
 //! Clips: the frames of a video, chosen by the rule, with one geometry for all of them.
 
 use image::RgbImage;
-use shardtool_decode::{Dtype, Filter, Layout as PixelLayout, Output, Pipeline, Transform};
+use shardtool_decode::{Filter, Pipeline, Transform};
 use shardtool_format::manifest::DType;
 use shardtool_load::{
-    BatchTransform, Clip, ClipSampling, ColumnSpec, Config, Content, Error, FurtherImage, Images, Layout, Loader,
-    Mixing, OnBad, SampleError, Values, View,
+    BatchTransform, Clip, ClipSampling, Column, Config, Error, Field, FurtherImage, InvalidOptions, Loader, Mask,
+    OnBad, Part, SampleError, Values, View,
 };
 use shardtool_order::{Domain, Order, Remainder, Replica, Rng, key};
 use shardtool_pack::{Options, Sample, Value, Writer, WriterOptions, pack};
@@ -48,25 +48,24 @@ fn open(folder: &Path) -> Split {
     Dataset::open(folder.join("dataset")).unwrap().split("train").unwrap().clone()
 }
 
+/// Delivers the pixels of the middle of each frame as they are.
 fn clip(frames: u32, stride: u32, sampling: ClipSampling, clips: u32) -> Clip {
-    let mut clip = Clip::new("frames", frames);
+    let middle = Pipeline::new(vec![Transform::CenterCrop { size: [20, 24] }]).unwrap();
+    let mut clip = Clip::new("frames", middle, frames);
     (clip.stride, clip.sampling, clip.clips) = (stride, sampling, clips);
     clip
 }
 
-/// Delivers the pixels of the middle of each frame as they are.
 fn config(split: &Split, clip: Clip) -> Config {
-    let mut images = Images::new(Pipeline::new(vec![Transform::CenterCrop { size: [20, 24] }]).unwrap());
-    images.clip = Some(clip);
-    let mut config = Config::new(split.clone(), Content::Images(images), 3);
+    let mut config = Config::new(split.clone(), [clip], 3);
     (config.order, config.remainder, config.workers) = (Order::Sequential, Some(Remainder::Mask), Some(2));
     (config.epochs, config.seed) = (Some(2), 11);
     config
 }
 
-fn images(config: &mut Config) -> &mut Images {
-    let Content::Images(images) = &mut config.content else { unreachable!("the content is images") };
-    images
+fn field(config: &mut Config) -> &mut Clip {
+    let Some(Field::Clip(clip)) = config.fields.first_mut() else { unreachable!("the first field has the clips") };
+    clip
 }
 
 /// Random crops and flips, and colours that change at random.
@@ -78,7 +77,7 @@ fn random(config: &mut Config) {
         interpolation: Filter::Bilinear,
     };
     let steps = vec![crop, Transform::HorizontalFlip { p: 0.5 }];
-    images(config).views = vec![View { name: String::new(), pipeline: Pipeline::new(steps).unwrap() }];
+    field(config).views = vec![View { name: String::new(), pipeline: Pipeline::new(steps).unwrap() }];
 }
 
 /// The rows of all batches of a run: id, and pixels of all frames.
@@ -194,8 +193,9 @@ fn arrays_have_dimensions_for_clips_and_frames() {
         name: name.to_owned(),
         pipeline: Pipeline::new(vec![Transform::CenterCrop { size: [size; 2] }]).unwrap(),
     };
-    images(&mut views).views = vec![view("large", 32), view("small", 8)];
-    images(&mut views).output = Some(Output::new(Dtype::F32, PixelLayout::Nchw, MEAN, STD).unwrap());
+    field(&mut views).views = vec![view("large", 32), view("small", 8)];
+    let pixels = &mut field(&mut views).pixels;
+    (pixels.mean, pixels.std) = (Some(MEAN.to_vec()), Some(STD.to_vec()));
     let mut loader = Loader::new(&views).unwrap();
     while let Some(batch) = loader.next_batch().unwrap() {
         let shapes: Vec<_> = batch.pictures().map(|array| (array.view.to_owned(), array.dimensions())).collect();
@@ -288,7 +288,7 @@ fn only_the_frames_of_the_clip_are_read() {
     damage(folder.path(), 4, 7);
     damage(folder.path(), 5, 15);
     let mut config = config(&open(folder.path()), clip(4, 2, ClipSampling::Center, 1));
-    config.on_bad = Some(OnBad::Mask);
+    config.bad_samples.on_bad = Some(OnBad::Mask);
     let mut loader = Loader::new(&config).unwrap();
     let mut found = vec![];
     while let Some(batch) = loader.next_batch().unwrap() {
@@ -305,9 +305,7 @@ fn only_the_frames_of_the_clip_are_read() {
     assert!(bad[0].error.to_string().contains("frame 15 of `frames`"), "{}", bad[0].error);
 
     // A column that the index lacks needs the whole record, whose CRC is then checked instead.
-    let columns =
-        ["image/class/label", "pair"].map(|feature| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto });
-    config.columns = Some(columns.to_vec());
+    config.fields.push(Column::new("pair").into());
     let mut loader = Loader::new(&config).unwrap();
     let batches: Vec<_> = std::iter::from_fn(|| loader.next_batch().unwrap()).collect();
     let ids: Vec<_> = batches.iter().flat_map(|batch| batch.ids().to_vec()).collect();
@@ -342,7 +340,7 @@ fn frames_that_cannot_be_decoded_make_bad_samples() {
     }
     writer.finish(&()).unwrap();
     let mut config = config(&open(folder.path()), clip(2, 1, ClipSampling::Center, 1));
-    (config.on_bad, config.columns) = (Some(OnBad::Mask), Some(vec![]));
+    config.bad_samples.on_bad = Some(OnBad::Mask);
     let mut loader = Loader::new(&config).unwrap();
     let mut ids = vec![];
     while let Some(batch) = loader.next_batch().unwrap() {
@@ -370,12 +368,12 @@ fn frames_that_cannot_be_decoded_make_bad_samples() {
 fn options_that_do_not_fit_clips_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let split = videos(folder.path());
-    let refused = |change: &dyn Fn(&mut Images)| {
+    let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(&split, clip(4, 1, ClipSampling::Random, 1));
-        change(images(&mut config));
+        change(&mut config);
         Loader::new(&config).err().expect("refused")
     };
-    let set = |change: fn(&mut Clip)| refused(&|images| change(images.clip.as_mut().unwrap()));
+    let set = |change: fn(&mut Clip)| refused(&|config| change(field(config)));
     assert!(matches!(set(|clip| clip.frames = 0), Error::Zero { option: "frames" }));
     assert!(matches!(set(|clip| clip.stride = 0), Error::Zero { option: "stride" }));
     assert!(matches!(set(|clip| clip.clips = 0), Error::Zero { option: "clips" }));
@@ -384,12 +382,12 @@ fn options_that_do_not_fit_clips_are_refused() {
     assert!(matches!(set(|clip| (clip.frames, clip.clips) = (1 << 16, 17)), Error::Clip { .. }));
     assert!(matches!(set(|clip| (clip.sampling, clip.clips) = (ClipSampling::Center, 2)), Error::Clip { .. }));
     assert!(matches!(set(|clip| (clip.sampling, clip.stride) = (ClipSampling::Uniform, 2)), Error::Clip { .. }));
-    let mask = |images: &mut Images| images.masks = vec!["frames".to_owned()];
-    let more = |images: &mut Images| images.more = vec![FurtherImage::new("frames")];
-    let mixing = |images: &mut Images| {
-        images.mixing = Some(Mixing { transforms: vec![BatchTransform::MixUp { alpha: 1.0 }], classes: 7 });
+    let excluded = |change: &dyn Fn(&mut Config)| match refused(change) {
+        Error::Options(InvalidOptions::Excluded { part: Part::Clip, other, .. }) => other,
+        error => panic!("{error}"),
     };
-    for change in [&mask as &dyn Fn(&mut Images), &more, &mixing] {
-        assert!(matches!(refused(change), Error::Clip { .. }));
-    }
+    assert_eq!(excluded(&|config| config.fields.push(Mask::new("frames").into())), Part::Mask);
+    assert_eq!(excluded(&|config| config.fields.push(FurtherImage::new("frames").into())), Part::FurtherImage);
+    let mixed = |config: &mut Config| config.batch_transform = vec![BatchTransform::mix_up(1.0)];
+    assert_eq!(excluded(&mixed), Part::BatchTransform);
 }

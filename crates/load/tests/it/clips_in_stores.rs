@@ -2,7 +2,7 @@
 
 use image::RgbImage;
 use shardtool_decode::{Pipeline, Transform};
-use shardtool_load::{Clip, Config, Content, Images, Loader, OnBad, SampleError};
+use shardtool_load::{Clip, Config, Loader, OnBad, SampleError};
 use shardtool_order::Order;
 use shardtool_pack::{Options, SourceKind, pack};
 use shardtool_read::{Dataset, Split};
@@ -42,13 +42,12 @@ fn open(path: &Path) -> Split {
 }
 
 fn config(split: Split, order: Order) -> Config {
-    let mut images = Images::new(Pipeline::new(vec![Transform::CenterCrop { size: [20, 24] }]).unwrap());
-    let mut clip = Clip::new("frames", 2);
+    let middle = Pipeline::new(vec![Transform::CenterCrop { size: [20, 24] }]).unwrap();
+    let mut clip = Clip::new("frames", middle, 2);
     clip.stride = 5;
-    images.clip = Some(clip);
-    let mut config = Config::new(split, Content::Images(images), 3);
+    let mut config = Config::new(split, [clip], 3);
     (config.order, config.workers, config.epochs, config.seed) = (order, Some(2), Some(EPOCHS), 11);
-    config.on_bad = Some(OnBad::Mask);
+    config.bad_samples.on_bad = Some(OnBad::Mask);
     config
 }
 

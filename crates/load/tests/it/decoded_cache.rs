@@ -3,11 +3,18 @@
 use crate::dataset;
 use crate::samples::photographs;
 use shardtool_decode::Pipeline;
-use shardtool_load::{BucketBy, Bucketing, Config, Content, DecodedCache, Error, ImageBucket, Images, Loader, View};
-use shardtool_order::{ImageShape, Remainder, Replica};
+use shardtool_load::{AspectRatioBuckets, Config, DecodedCache, Error, Image, Loader, View};
+use shardtool_order::{Remainder, Replica};
 use shardtool_read::{Dataset, Split};
 use std::num::NonZeroU32;
 use std::path::Path;
+
+/// A cache in memory of images whose shorter side is at most `resize` pixels.
+pub(crate) fn cache(resize: u32, size: u64) -> DecodedCache {
+    let mut cache = DecodedCache::new(size);
+    cache.resize = resize;
+    cache
+}
 
 /// Images of 24 to 40 x 20 to 42 pixels.
 fn split(folder: &Path) -> Split {
@@ -16,9 +23,9 @@ fn split(folder: &Path) -> Split {
 }
 
 fn config(split: &Split, cache: Option<DecodedCache>) -> Config {
-    let mut images = Images::new(Pipeline::train(16).unwrap());
-    images.decoded_cache = cache;
-    let mut config = Config::new(split.clone(), Content::Images(images), 6);
+    let mut image = Image::new(Pipeline::train(16).unwrap());
+    image.pixels.decoded_cache = cache;
+    let mut config = Config::new(split.clone(), [image], 6);
     (config.seed, config.remainder, config.workers) = (3, Some(Remainder::Mask), Some(2));
     // No more is built ahead, so that hits can be counted.
     config.epochs = Some(3);
@@ -48,14 +55,14 @@ fn pixels_do_not_depend_on_what_is_cached() {
         let mut loader = [Loader::new(&config(&split, Some(cache))).unwrap()];
         (pixels(&mut loader), loader[0].stats().decoded_cache.unwrap())
     };
-    let (expected, nothing) = load(DecodedCache::new(20, 0));
+    let (expected, nothing) = load(cache(20, 0));
     assert_eq!((nothing.hits, nothing.misses, nothing.images), (0, 3 * 40, 0));
     for folder in [None, Some(folder.path().to_owned())] {
         // One worker may begin the next epoch while the other still decodes an image of the last one, which then is a miss again.
         for (size, hits) in [(1 << 20, 2 * 39..=2 * 40), (20_000, 2..=2 * 39)] {
-            let mut cache = DecodedCache::new(20, size);
-            cache.folder = folder.clone();
-            let (found, stats) = load(cache);
+            let mut limited = cache(20, size);
+            limited.path = folder.clone();
+            let (found, stats) = load(limited);
             assert!(found == expected, "{folder:?}, {size} bytes");
             assert!(hits.contains(&stats.hits) && stats.hits + stats.misses == 3 * 40, "{stats:?}");
             assert!(stats.bytes <= size && stats.bad == 0 && stats.images > 0, "{stats:?}");
@@ -72,14 +79,14 @@ fn pixels_do_not_depend_on_what_is_cached() {
     );
     // Images that are not larger than the bound are not changed.
     let whole = pixels(&mut [Loader::new(&config(&split, None)).unwrap()]);
-    assert!(load(DecodedCache::new(1000, 1 << 20)).0 == whole && expected != whole);
+    assert!(load(cache(1000, 1 << 20)).0 == whole && expected != whole);
 }
 
 #[test]
 fn replicas_of_one_loader_share_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path());
-    let mut config = config(&split, Some(DecodedCache::new(20, 1 << 20)));
+    let mut config = config(&split, Some(cache(20, 1 << 20)));
     config.replica = Replica::new(0, 2).unwrap();
     let mut group = Loader::group(&config, &[0, 1]).unwrap();
     pixels(&mut group);
@@ -95,18 +102,13 @@ fn views_and_buckets_are_made_from_cached_images() {
     let split = split(folder.path());
     let view = |name: &str, side| View { name: name.to_owned(), pipeline: Pipeline::train(side).unwrap() };
     let side = NonZeroU32::new(12).unwrap();
-    let bucket =
-        ImageBucket { shape: ImageShape { height: side, width: side }, pipeline: Pipeline::train(12).unwrap() };
+    let buckets = AspectRatioBuckets::new([((side, side), Pipeline::train(12).unwrap())]);
     let load = |size, views: bool| {
         let mut config = config(&split, None);
-        let mut images = if views {
-            Images::with_views(vec![view("a", 16), view("b", 9)])
-        } else {
-            Images::new(bucket.pipeline.clone())
-        };
-        images.decoded_cache = Some(DecodedCache::new(20, size));
-        (config.content, config.epochs) = (Content::Images(images), Some(2));
-        config.buckets = (!views).then(|| Bucketing::new(BucketBy::AspectRatio(vec![bucket.clone()])));
+        let mut image = Image::with_views(if views { vec![view("a", 16), view("b", 9)] } else { vec![] });
+        image.pixels.decoded_cache = Some(cache(20, size));
+        (config.fields, config.epochs) = (vec![image.into()], Some(2));
+        config.buckets = (!views).then(|| buckets.clone().into());
         let mut loader = Loader::new(&config).unwrap();
         let mut all = vec![];
         for _ in 0..2 {
@@ -126,14 +128,14 @@ fn views_and_buckets_are_made_from_cached_images() {
 fn caches_that_cannot_be_made_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path());
-    let error = Loader::new(&config(&split, Some(DecodedCache::new(0, 1000)))).err().unwrap();
+    let error = Loader::new(&config(&split, Some(cache(0, 1000)))).err().unwrap();
     assert!(matches!(error, Error::Zero { option: "decoded_cache" }), "{error}");
-    let mut cache = DecodedCache::new(20, 1000);
-    cache.folder = Some(folder.path().join("absent"));
-    let error = Loader::new(&config(&split, Some(cache))).err().unwrap();
+    let mut absent = cache(20, 1000);
+    absent.path = Some(folder.path().join("absent"));
+    let error = Loader::new(&config(&split, Some(absent))).err().unwrap();
     assert!(error.to_string().contains("absent"), "{error}");
-    let mut small = config(&split, Some(DecodedCache::new(20, 1 << 30)));
-    small.memory_budget = Some(1 << 20);
+    let mut small = config(&split, Some(cache(20, 1 << 30)));
+    small.memory = Some(1 << 20);
     let error = Loader::new(&small).err().unwrap().to_string();
     assert!(error.contains("1.1 GB decoded images"), "{error}");
 }

@@ -7,7 +7,7 @@ use crate::{dataset, samples};
 use panicking_tiff::panicking_tiff;
 use shardtool_decode::Pipeline;
 use shardtool_format::Chain;
-use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
+use shardtool_load::{Config, Error, Image, Loader, OnBad, SampleError};
 use shardtool_order::Order;
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn split(folder: &Path) -> Split {
 }
 
 fn config(split: Split) -> Config {
-    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 4);
+    let mut config = Config::new(split, [Image::new(Pipeline::train(16).unwrap())], 4);
     config.order = Order::Sequential;
     config
 }
@@ -33,7 +33,7 @@ fn panic_of_a_decoder_is_a_bad_sample() {
     for workers in [1, 3] {
         for on_bad in [OnBad::Mask, OnBad::Substitute] {
             let mut config = config(split.clone());
-            (config.workers, config.on_bad) = (Some(workers), Some(on_bad));
+            (config.workers, config.bad_samples.on_bad) = (Some(workers), Some(on_bad));
             let mut loader = Loader::new(&config).unwrap();
             let mut ids = vec![];
             for _ in 0..5 {
@@ -56,7 +56,7 @@ fn panic_of_a_decoder_is_a_bad_sample() {
 fn panic_of_a_decoder_names_the_sample_if_bad_samples_end_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(split(folder.path()));
-    config.on_bad = Some(OnBad::Error);
+    config.bad_samples.on_bad = Some(OnBad::Error);
     let mut loader = Loader::new(&config).unwrap();
     loader.next_batch().unwrap().unwrap();
     let error = loader.next_batch().unwrap_err();

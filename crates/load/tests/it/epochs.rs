@@ -2,7 +2,7 @@
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
-use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader, Values};
+use shardtool_load::{Column, Config, Field, Image, Loader, Values};
 use shardtool_order::{Order, Policy, Remainder, Replica};
 use shardtool_read::{Dataset, Split};
 use std::collections::{BTreeMap, HashSet};
@@ -13,8 +13,8 @@ fn split(folder: &tempfile::TempDir, samples: &[dataset::Sample], per_shard: usi
     Dataset::open(folder.path()).unwrap().split("train").unwrap().clone()
 }
 
-fn images() -> Content {
-    Content::Images(Images::new(Pipeline::train(16).unwrap()))
+fn images() -> [Image; 1] {
+    [Image::new(Pipeline::train(16).unwrap())]
 }
 
 /// Ids of the valid rows of one epoch, and its steps.
@@ -40,7 +40,7 @@ fn share_equals_what_its_replica_reads() {
             (Remainder::Pad, Order::Shuffled),
             (Remainder::Drop, Order::Shuffled),
         ] {
-            let mut config = Config::new(split.clone(), Content::Records, 4);
+            let mut config = Config::new(split.clone(), [Field::Record], 4);
             (config.order, config.policy, config.epochs) = (order, policy, Some(1));
             (config.remainder, config.replica) = (Some(remainder), Replica::new(0, 3).unwrap());
             for share in Loader::shares(&config).unwrap() {
@@ -83,7 +83,7 @@ fn delivers_each_sample_once_in_equal_steps_for_any_world_size() {
                     let mut all = vec![];
                     let mut steps = vec![];
                     for rank in 0..world {
-                        let mut config = Config::new(split.clone(), Content::Columns, batch);
+                        let mut config = Config::new(split.clone(), Vec::<Field>::new(), batch);
                         config.replica = Replica::new(rank, world).unwrap();
                         (config.order, config.policy) = (order, policy);
                         (config.remainder, config.epochs) = (Some(Remainder::Mask), Some(1));
@@ -108,8 +108,7 @@ fn masked_rows_of_the_last_batch_are_zero() {
     let split = split(&folder, &samples::photographs(10), 4);
     let mut config = Config::new(split, images(), 4);
     config.order = Order::Sequential;
-    let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
-    config.columns = Some(vec![column("image/class/label"), column("boxes"), column("image/key")]);
+    config.fields.extend(["image/class/label", "boxes", "image/key"].map(|feature| Column::new(feature).into()));
     let mut loader = Loader::new(&config).unwrap();
     let mut last = None;
     while let Some(batch) = loader.next_batch().unwrap() {
@@ -162,8 +161,8 @@ fn pixels_do_not_depend_on_workers_and_replicas() {
 fn state_of_another_dataset_is_refused() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (a, b) = (split(&a, &samples::numbers(8), 8), split(&b, &samples::numbers(9), 9));
-    let state = Loader::new(&Config::new(a.clone(), Content::Columns, 2)).unwrap().state();
-    let error = Loader::new(&Config::new(b.clone(), Content::Columns, 2)).unwrap().load_state(&state).unwrap_err();
+    let state = Loader::new(&Config::new(a.clone(), Vec::<Field>::new(), 2)).unwrap().state();
+    let error = Loader::new(&Config::new(b.clone(), Vec::<Field>::new(), 2)).unwrap().load_state(&state).unwrap_err();
     let text = error.to_string();
     for split in [a, b] {
         assert!(text.contains(&format!("{:08x}", split.entry().fingerprint())), "{text}");
@@ -174,7 +173,7 @@ fn state_of_another_dataset_is_refused() {
 fn several_replicas_of_one_process_share_the_workers() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::numbers(50), 20);
-    let mut config = Config::new(split, Content::Columns, 4);
+    let mut config = Config::new(split, Vec::<Field>::new(), 4);
     config.replica = Replica::new(0, 3).unwrap();
     (config.remainder, config.workers, config.epochs) = (Some(Remainder::Mask), Some(2), Some(1));
     let mut group = Loader::group(&config, &[0, 1, 2]).unwrap();
@@ -188,7 +187,7 @@ fn several_replicas_of_one_process_share_the_workers() {
 fn delivers_records_as_stored() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::numbers(10), 4);
-    let mut config = Config::new(split.clone(), Content::Records, 5);
+    let mut config = Config::new(split.clone(), [Field::Record], 5);
     config.order = Order::Sequential;
     let mut loader = Loader::new(&config).unwrap();
     let batch = loader.next_batch().unwrap().unwrap();
@@ -202,7 +201,7 @@ fn delivers_records_as_stored() {
 fn start_epoch_moves_to_any_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(&folder, &samples::numbers(12), 5);
-    let mut loader = Loader::new(&Config::new(split, Content::Columns, 4)).unwrap();
+    let mut loader = Loader::new(&Config::new(split, Vec::<Field>::new(), 4)).unwrap();
     let epochs: Vec<_> = (0..3).map(|_| epoch(&mut loader).0).collect();
     assert!(epochs[0] != epochs[1] && epochs[1] != epochs[2]);
     for number in [1, 0, 2, 2] {

@@ -6,7 +6,7 @@ mod float_tiff;
 use crate::dataset::{self, Sample};
 use float_tiff::float_tiff;
 use shardtool_decode::{Filter, FloatRange, Pipeline, Transform};
-use shardtool_load::{Config, Content, Images, Loader, OnBad, SampleError};
+use shardtool_load::{Config, Image, Loader, OnBad, SampleError};
 use shardtool_order::{Order, Remainder};
 use shardtool_read::Dataset;
 
@@ -26,12 +26,13 @@ fn floating_point_images_are_scaled_by_the_range_and_bad_samples_without_one() {
     dataset::write(folder.path(), "train", &[sample(0), sample(1)], 2);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
     let load = |float_range| {
-        let mut images = Images::new(
+        let mut image = Image::new(
             Pipeline::new(vec![Transform::ResizeTo { size: [1, 4], interpolation: Filter::Bilinear }]).unwrap(),
         );
-        images.float_range = float_range;
-        let mut config = Config::new(split.clone(), Content::Images(images), 2);
-        (config.order, config.remainder, config.on_bad) = (Order::Sequential, Some(Remainder::Mask), Some(OnBad::Mask));
+        image.pixels.float_range = float_range;
+        let mut config = Config::new(split.clone(), [image], 2);
+        (config.order, config.remainder, config.bad_samples.on_bad) =
+            (Order::Sequential, Some(Remainder::Mask), Some(OnBad::Mask));
         let mut loader = Loader::new(&config).unwrap();
         let batch = loader.next_batch().unwrap().unwrap();
         (batch.images().unwrap().to_vec(), batch.valid().to_vec(), loader.bad_samples())

@@ -1,26 +1,33 @@
 //! Further images of a record that hold values: moved as label maps are, delivered as they are stored.
 
 use crate::dataset::MASK;
-use crate::masks::{WIDE, config, images, split, wide_quarters};
-use shardtool_decode::{Dtype, LabelDtype, Layout, Output, Pipeline, PixelFormat, Transform};
-use shardtool_load::{Config, DecodedCache, Error, FurtherImage, FurtherKind, Loader, OnBad, SampleError};
+use crate::decoded_cache::cache;
+use crate::masks::{WIDE, config, image, mask, split, wide_quarters};
+use shardtool_decode::{LabelDtype, Pipeline, PixelFormat, Transform};
+use shardtool_load::{
+    Config, Custom, Error, Field, FurtherImage, FurtherKind, InvalidOptions, Loader, Mode, OnBad, SampleError,
+};
 
-fn values() -> Vec<FurtherImage> {
-    vec![FurtherImage::of_kind(MASK, FurtherKind::Values)]
+fn values() -> Field {
+    FurtherImage::of_kind(MASK, FurtherKind::Values).into()
 }
 
-/// Compares the values of a further image with the same file as a label map, in all epochs.
+/// Compares the values of a further image with the same file as a label map, which `config` has, in all epochs.
 fn equal_to_masks(config: &Config) {
-    let mut loader = Loader::new(config).unwrap();
+    let mut of_values = config.clone();
+    of_values.fields[1] = values();
+    let [mut loader, mut label_maps] = [&of_values, config].map(|config| Loader::new(config).unwrap());
     let mut rows = 0;
     for _ in 0..3 {
         while let Some(batch) = loader.next_batch().unwrap() {
+            let expected = label_maps.next_batch().unwrap().unwrap();
+            assert_eq!((batch.ids(), batch.images()), (expected.ids(), expected.images()));
             let further = batch.pictures().find(|array| array.feature == Some(MASK)).unwrap();
             assert_eq!((further.pixel_format, further.output.is_none()), (PixelFormat::GRAY16, true));
             assert_eq!(further.shape, [batch.len(), 32, 32, 1]);
-            let row = further.bytes.len() / batch.len();
+            let (row, masks) = (further.bytes.len() / batch.len(), expected.masks().next().unwrap());
             for (row, (valid, (values, mask))) in
-                batch.valid().iter().zip(further.bytes.chunks(row).zip(batch.mask(0).unwrap().chunks(row))).enumerate()
+                batch.valid().iter().zip(further.bytes.chunks(row).zip(masks.bytes.chunks(row))).enumerate()
             {
                 match valid {
                     true => assert_eq!(values, mask, "row {row}"),
@@ -31,6 +38,7 @@ fn equal_to_masks(config: &Config) {
             let stored = |value: &[u8; 2]| u16::from_le_bytes(*value).is_multiple_of(WIDE / 3);
             assert!(further.bytes.as_chunks().0.iter().all(stored), "no value is mixed");
         }
+        assert!(label_maps.next_batch().unwrap().is_none());
     }
     assert!(rows > 60);
 }
@@ -40,14 +48,16 @@ fn values_move_as_label_maps_whatever_is_done_to_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let samples: Vec<_> = (0..21).map(wide_quarters).collect();
     let mut config = config(split(folder.path(), &samples), MASK);
-    let given = images(&mut config);
-    (given.more, given.mask_dtype, given.mask_fill) = (values(), LabelDtype::U16, Some(0));
+    let twice = Loader::new(&config.clone().with(values())).map(drop).unwrap_err();
+    assert!(matches!(&twice, Error::Options(InvalidOptions::Twice { field }) if field == "\"mask\""), "{twice}");
+    let given = mask(&mut config);
+    (given.dtype, given.fill) = (LabelDtype::U16, Some(0));
     equal_to_masks(&config);
-    images(&mut config).decoded_cache = Some(DecodedCache::new(40, 1 << 22));
+    image(&mut config).pixels.decoded_cache = Some(cache(40, 1 << 22));
     equal_to_masks(&config);
-    let given = images(&mut config);
-    given.output = Some(Output::new(Dtype::F32, Layout::Nchw, [0.5; 3], [0.25; 3]).unwrap());
-    given.custom = Some(std::sync::Arc::new(|pixels, _| pixels.data.fill(7)));
+    let given = &mut image(&mut config).pixels;
+    (given.mean, given.std) = (Some(vec![0.5; 3]), Some(vec![0.25; 3]));
+    given.custom = Some(Custom(std::sync::Arc::new(|pixels, _| pixels.data.fill(7))));
     equal_to_masks(&config);
 }
 
@@ -56,21 +66,21 @@ fn unstated_kind_of_16_bits_is_refused_where_values_would_change() {
     let folder = tempfile::tempdir().unwrap();
     let samples: Vec<_> = (0..21).map(wide_quarters).collect();
     let mut config = config(split(folder.path(), &samples), MASK);
-    let given = images(&mut config);
-    (given.more, given.masks) = (vec![FurtherImage::new(MASK)], vec![]);
+    config.fields[1] = FurtherImage::new(MASK).into();
     let refused = |config: &Config| match Loader::new(config).map(drop).unwrap_err() {
         Error::FurtherImage { source, .. } => matches!(*source, SampleError::FurtherKind { .. }),
         error => panic!("{error}"),
     };
     assert!(refused(&config));
-    images(&mut config).pixel_format = PixelFormat::GRAY16;
+    let pixels = &mut image(&mut config).pixels;
+    (pixels.mode, pixels.bits) = (Mode::L, Some(16));
     assert!(refused(&config), "the crop is resized by a filter");
     let moves = vec![Transform::CenterCrop { size: [32; 2] }, Transform::HorizontalFlip { p: 0.5 }];
-    images(&mut config).views[0].pipeline = Pipeline::new(moves).unwrap();
+    image(&mut config).views[0].pipeline = Pipeline::new(moves).unwrap();
     assert!(Loader::new(&config).is_ok());
-    images(&mut config).decoded_cache = Some(DecodedCache::new(40, 1 << 22));
+    image(&mut config).pixels.decoded_cache = Some(cache(40, 1 << 22));
     assert!(refused(&config), "the cache resizes by a filter");
-    images(&mut config).more = vec![FurtherImage::of_kind(MASK, FurtherKind::Color)];
+    config.fields[1] = FurtherImage::of_kind(MASK, FurtherKind::Color).into();
     assert!(Loader::new(&config).is_ok());
 }
 
@@ -81,9 +91,8 @@ fn values_of_another_format_are_a_bad_sample() {
     samples[17].mask = samples[17].image.clone().unwrap().0;
     samples[18].mask = vec![];
     let mut config = config(split(folder.path(), &samples), MASK);
-    let given = images(&mut config);
-    (given.more, given.masks) = (values(), vec![]);
-    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    config.fields[1] = values();
+    (config.bad_samples.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
     let mut bad = loader.bad_samples();
@@ -108,9 +117,8 @@ fn values_with_alpha_are_refused_by_name() {
     let mut samples: Vec<_> = (0..21).map(wide_quarters).collect();
     samples[17].mask = with_alpha(&samples[17].mask);
     let mut config = config(split(folder.path(), &samples), MASK);
-    let given = images(&mut config);
-    (given.more, given.masks) = (values(), vec![]);
-    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    config.fields[1] = values();
+    (config.bad_samples.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
     let bad = loader.bad_samples();

@@ -3,7 +3,7 @@
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
-use shardtool_load::{Batch, Config, Content, Error, Images, LimitSource, Loader, Notice, Usage};
+use shardtool_load::{Batch, Config, Error, Image, LimitSource, Loader, Notice, Usage};
 use shardtool_order::{Remainder, Replica};
 use shardtool_read::Dataset;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::Duration;
 fn config(folder: &Path) -> Config {
     dataset::write(folder, "train", &samples::photographs(40), 8);
     let split = Dataset::open(folder).unwrap().split("train").unwrap().clone();
-    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(32).unwrap())), 2);
+    let mut config = Config::new(split, [Image::new(Pipeline::train(32).unwrap())], 2);
     config.workers = Some(2);
     config
 }
@@ -94,7 +94,7 @@ fn growth_stops_at_90_percent_of_the_limit_and_continues_when_memory_is_freed() 
     let mut config = config(&folder.path().join("dataset"));
     // Enough for the plan, but not for another batch.
     host(&mut config, folder.path(), 1 << 20, 110_000);
-    config.starve_after = Duration::from_millis(300);
+    config.prefetch.starve_after = Duration::from_millis(300);
     let mut loader = Loader::new(&config).unwrap();
     let mut held = vec![];
     for _ in 0..3 {
@@ -140,7 +140,7 @@ fn replica_that_keeps_no_batch_is_served_when_another_one_reaches_the_limit() {
     let mut config = config(&folder.path().join("dataset"));
     config.replica = Replica::new(0, 2).unwrap();
     config.remainder = Some(Remainder::Pad);
-    config.starve_after = Duration::from_millis(300);
+    config.prefetch.starve_after = Duration::from_millis(300);
     host(&mut config, folder.path(), 1 << 20, 110_000);
     let mut group = Loader::group(&config, &[0, 1]).unwrap();
     let mut held = vec![next(&mut group[0]), next(&mut group[0])];
@@ -164,7 +164,7 @@ fn replica_that_keeps_no_batch_is_served_when_another_one_reaches_the_limit() {
 fn default_budget_does_not_starve_while_it_may_grow() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
-    config.starve_after = Duration::ZERO;
+    config.prefetch.starve_after = Duration::ZERO;
     let mut loader = Loader::new(&config).unwrap();
     let held: Vec<_> = (0..30).map(|_| next(&mut loader)).collect();
     assert_eq!(held.len(), 30);

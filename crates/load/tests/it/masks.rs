@@ -3,7 +3,7 @@
 use crate::dataset::{self, MASK, Sample};
 use crate::samples::photographs;
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
-use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
+use shardtool_load::{Config, Error, Field, Image, Loader, Mask, OnBad, SampleError};
 use shardtool_order::Remainder;
 use shardtool_read::{Dataset, Split};
 
@@ -66,9 +66,7 @@ pub(crate) fn config(split: Split, feature: &str) -> Config {
         interpolation: Filter::Bilinear,
     };
     let pipeline = Pipeline::new(vec![crop, Transform::HorizontalFlip { p: 0.5 }]).unwrap();
-    let mut images = Images::new(pipeline);
-    images.masks = vec![feature.to_owned()];
-    let mut config = Config::new(split, Content::Images(images), 8);
+    let mut config = Config::new(split, [Image::new(pipeline)], 8).with(Mask::new(feature));
     (config.epochs, config.remainder) = (Some(3), Some(Remainder::Mask));
     config
 }
@@ -109,14 +107,16 @@ fn masks_match_their_images(sample: fn(u32) -> Sample, dtype: LabelDtype, quarte
     let folder = tempfile::tempdir().unwrap();
     let samples: Vec<_> = (0..21).map(sample).collect();
     let mut config = config(split(folder.path(), &samples), MASK);
-    images(&mut config).mask_dtype = dtype;
+    mask(&mut config).dtype = dtype;
     let mut loader = Loader::new(&config).unwrap();
     let pixels = (SIDE * SIDE) as usize;
     let (mut inner, mut masked) = (0, 0);
     for _ in 0..3 {
         while let Some(batch) = loader.next_batch().unwrap() {
-            assert_eq!((batch.mask_dtype(), batch.mask_shape().unwrap()[0]), (Some(dtype), batch.len()));
-            let masks = batch.mask(0).unwrap().chunks(pixels * dtype.bytes());
+            let masks: Vec<_> = batch.masks().collect();
+            assert_eq!((masks.len(), masks[0].feature), (1, MASK));
+            assert_eq!((masks[0].dtype, masks[0].shape[0]), (dtype, batch.len()));
+            let masks = masks[0].bytes.chunks(pixels * dtype.bytes());
             let rows = batch.images().unwrap().chunks(3 * pixels).zip(masks);
             for ((image, mask), valid) in rows.zip(batch.valid()) {
                 if !valid {
@@ -134,9 +134,14 @@ fn masks_match_their_images(sample: fn(u32) -> Sample, dtype: LabelDtype, quarte
     assert_eq!(masked, 3 * 3, "the last batch of each epoch");
 }
 
-pub(crate) fn images(config: &mut Config) -> &mut Images {
-    let Content::Images(images) = &mut config.content else { unreachable!("the content is images") };
-    images
+pub(crate) fn image(config: &mut Config) -> &mut Image {
+    let Some(Field::Image(image)) = config.fields.first_mut() else { unreachable!("the first field is the image") };
+    image
+}
+
+pub(crate) fn mask(config: &mut Config) -> &mut Mask {
+    let Some(Field::Mask(mask)) = config.fields.get_mut(1) else { unreachable!("the second field is the mask") };
+    mask
 }
 
 #[test]
@@ -144,7 +149,7 @@ fn label_over_255_in_a_u8_mask_is_a_bad_sample() {
     let folder = tempfile::tempdir().unwrap();
     let samples: Vec<_> = (0..3).map(wide_quarters).collect();
     let mut config = config(split(folder.path(), &samples), MASK);
-    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    (config.bad_samples.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
     let bad = loader.bad_samples();
@@ -166,7 +171,7 @@ fn bad_mask_is_a_bad_sample() {
     samples[8].mask = vec![];
     samples[14].mask = samples[15].mask.clone();
     let mut config = config(split(folder.path(), &samples), MASK);
-    (config.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
+    (config.bad_samples.on_bad, config.epochs) = (Some(OnBad::Mask), Some(1));
     let mut loader = Loader::new(&config).unwrap();
     let mut valid = 0;
     while let Some(batch) = loader.next_batch().unwrap() {

@@ -2,8 +2,8 @@
 
 use crate::dataset;
 use crate::samples::photographs;
-use shardtool_decode::{Pipeline, Random, beta};
-use shardtool_load::{BatchTransform, Config, Content, Images, Loader, Mixing, Values};
+use shardtool_decode::{Layout, Pipeline, Random, beta};
+use shardtool_load::{BatchTransform, Config, Image, Loader, Mosaic, Pairs, Values};
 use shardtool_order::{Domain, Replica, Rng, key};
 use shardtool_read::Dataset;
 
@@ -20,6 +20,18 @@ impl Random for Stream {
     }
 }
 
+/// Sets the number of classes.
+fn of_classes(mut transform: BatchTransform, classes: u32) -> BatchTransform {
+    let (BatchTransform::MixUp(Pairs { num_classes, .. })
+    | BatchTransform::CutMix(Pairs { num_classes, .. })
+    | BatchTransform::Mosaic(Mosaic { num_classes, .. })) = &mut transform
+    else {
+        unreachable!("there are three")
+    };
+    *num_classes = Some(classes);
+    transform
+}
+
 /// The draw is that of the position of the batch's first row: replicas of one step differ.
 #[test]
 fn each_replica_draws_for_the_position_of_its_first_row() {
@@ -27,9 +39,8 @@ fn each_replica_draws_for_the_position_of_its_first_row() {
     dataset::write(folder.path(), "train", &photographs(48), 10);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
     let (seed, batch, world, classes) = (9, 4, 3, 5);
-    let mut images = Images::new(Pipeline::train(8).unwrap());
-    images.mixing = Some(Mixing { transforms: vec![BatchTransform::MixUp { alpha: 0.7 }], classes });
-    let mut config = Config::new(split, Content::Images(images), batch);
+    let mut config = Config::new(split, [Image::new(Pipeline::train(8).unwrap())], batch);
+    config.batch_transform = vec![of_classes(BatchTransform::mix_up(0.7), classes)];
     (config.seed, config.replica) = (seed, Replica::new(0, world).unwrap());
     let mut group = Loader::group(&config, &[0, 1, 2]).unwrap();
     let mut compared = 0;
@@ -58,29 +69,33 @@ fn each_replica_draws_for_the_position_of_its_first_row() {
 }
 
 /// A batch whose pixels are mixed by its consumer has them unmixed, says how to mix them, and is otherwise the batch that the
-/// host mixes. It needs no memory for copies of images.
+/// host mixes. It needs no memory for copies of images. If they are to be normalised, its consumer does that too.
 #[test]
 fn deferred_mixing_gives_the_batches_that_the_host_mixes() {
     let folder = tempfile::tempdir().unwrap();
     dataset::write(folder.path(), "train", &photographs(30), 10);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-    let mosaic = BatchTransform::Mosaic { p: 0.5, centre: [0.25, 0.75] };
-    let transforms = vec![BatchTransform::MixUp { alpha: 0.7 }, BatchTransform::CutMix { alpha: 1.0 }, mosaic];
-    let config = |mixing: Option<Mixing>, defer_mixing: bool| {
-        let mut images = Images::new(Pipeline::train(9).unwrap());
-        (images.mixing, images.defer_mixing) = (mixing, defer_mixing);
-        let mut config = Config::new(split.clone(), Content::Images(images), 7);
+    let transforms = [BatchTransform::mix_up(0.7), BatchTransform::cut_mix(1.0), BatchTransform::mosaic(0.5)];
+    let transforms = transforms.map(|transform| of_classes(transform, 5));
+    let config = |transforms: &[BatchTransform], defer_pixels: bool, layout: Option<Layout>| {
+        let mut image = Image::new(Pipeline::train(9).unwrap());
+        image.pixels.layout = layout;
+        let mut config = Config::new(split.clone(), [image], 7);
+        (config.batch_transform, config.defer_pixels) = (transforms.to_vec(), defer_pixels);
         config.remainder = Some(shardtool_order::Remainder::Mask);
         config
     };
-    let mixing = Some(Mixing { transforms, classes: 5 });
-    let [mut host, mut deferred, mut unmixed] = [(mixing.clone(), false), (mixing.clone(), true), (None, true)]
-        .map(|(mixing, defer)| Loader::new(&config(mixing, defer)).unwrap());
+    let nchw = Some(Layout::Nchw);
+    let [mut host, mut deferred, mut unmixed, mut later] =
+        [(&transforms[..], false, None), (&transforms, true, None), (&[], true, None), (&transforms, true, nchw)]
+            .map(|(transforms, defer, layout)| Loader::new(&config(transforms, defer, layout)).unwrap());
     let mut changed = 0;
     for _epoch in 0..3 {
         while let Some(theirs) = host.next_batch().unwrap() {
             let (ours, plain) = (deferred.next_batch().unwrap().unwrap(), unmixed.next_batch().unwrap().unwrap());
             assert_eq!(ours.images(), plain.images());
+            let normalized_later = later.next_batch().unwrap().unwrap();
+            assert!(normalized_later.images() == plain.images() && normalized_later.mix().is_some());
             assert_eq!(ours.column("image/class/label"), theirs.column("image/class/label"));
             assert!(theirs.mix().is_none() && plain.mix().is_none());
             let mix = ours.mix().unwrap();
@@ -90,16 +105,12 @@ fn deferred_mixing_gives_the_batches_that_the_host_mixes() {
             assert_eq!(pixels, theirs.images().unwrap());
             changed += u32::from(theirs.images() != ours.images());
         }
-        assert!(deferred.next_batch().unwrap().is_none() && unmixed.next_batch().unwrap().is_none());
+        assert!(
+            [&mut deferred, &mut unmixed, &mut later].map(|loader| loader.next_batch().unwrap().is_none()) == [true; 3]
+        );
     }
     assert!(changed >= 10, "{changed} of 15 batches were mixed");
 
     let planned = |loader: &Loader| loader.stats().memory.batch;
     assert_eq!(planned(&host) - planned(&deferred), 3 * 9 * 9 * 3);
-
-    let mut normalized = config(mixing, true);
-    let Content::Images(images) = &mut normalized.content else { unreachable!() };
-    images.output = Some(shardtool_decode::Output::default());
-    let refused = Loader::new(&normalized).map(drop).unwrap_err();
-    assert_eq!(refused.to_string(), "batches cannot be mixed: pixels that the host normalises cannot be mixed later");
 }

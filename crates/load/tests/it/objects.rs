@@ -2,7 +2,7 @@
 
 use crate::dataset::{self, Sample};
 use shardtool_decode::{Filter, Interpolation, PaddingMode, Pipeline, Transform};
-use shardtool_load::{Config, Content, Error, Images, Loader, ObjectRole, Objects, OnBad, SampleError, Values};
+use shardtool_load::{Config, Error, Field, Image, Loader, ObjectRole, Objects, OnBad, SampleError, Values};
 use shardtool_order::{Order, Remainder};
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -38,11 +38,9 @@ fn split(folder: &Path, samples: &[Sample]) -> Split {
 }
 
 fn config(split: Split, steps: Vec<Transform>) -> Config {
-    let mut images = Images::new(Pipeline::new(steps).unwrap());
     let mut objects = Objects::default();
-    (objects.boxes, objects.min_size) = ("boxes".to_owned(), 3.0);
-    images.objects = Some(objects);
-    let mut config = Config::new(split, Content::Images(images), 4);
+    (objects.boxes, objects.properties, objects.min_size) = ("boxes".to_owned(), vec![], 3.0);
+    let mut config = Config::new(split, [Image::new(Pipeline::new(steps).unwrap())], 4).with(objects);
     (config.epochs, config.remainder, config.order) = (Some(2), Some(Remainder::Mask), Order::Shuffled);
     config
 }
@@ -198,14 +196,13 @@ fn boxes_that_are_not_four_numbers_make_bad_samples() {
         split(folder.path(), &samples),
         vec![Transform::ResizeTo { size: [8, 8], interpolation: Filter::Bilinear }],
     );
-    (config.on_bad, config.order) = (Some(OnBad::Mask), Order::Sequential);
+    (config.bad_samples.on_bad, config.order) = (Some(OnBad::Mask), Order::Sequential);
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
     let bad = loader.bad_samples();
     assert_eq!(bad.len(), 1);
     assert!(matches!(&bad[0].error, SampleError::Values { feature, found: 11, .. } if feature == "boxes"));
-    let Content::Images(images) = &mut config.content else { unreachable!() };
-    let objects = images.objects.as_mut().unwrap();
+    let Field::Objects(objects) = &mut config.fields[1] else { unreachable!() };
     objects.boxes = "image/class/label".to_owned();
     assert!(matches!(Loader::new(&config).err().unwrap(), Error::Layout { layout: "boxes", .. }));
 }

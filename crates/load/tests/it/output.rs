@@ -1,8 +1,8 @@
 //! Normalised batches equal the formula applied to the u8 batch, in every type and layout.
 
 use crate::{dataset, samples};
-use shardtool_decode::{Dtype, Layout, Normalizer, Output, Pipeline};
-use shardtool_load::{Config, Content, Images, Loader, OnBad};
+use shardtool_decode::{Dtype, Layout, Normalizer, Output, Pipeline, PixelFn};
+use shardtool_load::{Config, Custom, Image, Loader, OnBad, PixelDtype, Pixels};
 use shardtool_order::{Order, Remainder};
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -23,12 +23,15 @@ fn damaged(folder: &Path) -> Split {
     open()
 }
 
-fn config(split: &Split, output: Option<Output>) -> Config {
-    let mut images = Images::new(Pipeline::train(SIDE as u32).unwrap());
-    images.output = output;
-    images.custom = Some(Arc::new(|pixels, _| pixels.data.iter_mut().for_each(|x| *x = x.saturating_add(9))));
-    let mut config = Config::new(split.clone(), Content::Images(images), BATCH as u32);
-    (config.order, config.remainder, config.on_bad) = (Order::Shuffled, Some(Remainder::Mask), Some(OnBad::Mask));
+/// Delivers images as `change` sets their pixels.
+fn config(split: &Split, change: &dyn Fn(&mut Pixels)) -> Config {
+    let mut image = Image::new(Pipeline::train(SIDE as u32).unwrap());
+    change(&mut image.pixels);
+    let brighter: PixelFn = Arc::new(|pixels, _| pixels.data.iter_mut().for_each(|x| *x = x.saturating_add(9)));
+    image.pixels.custom = Some(Custom(brighter));
+    let mut config = Config::new(split.clone(), [image], BATCH as u32);
+    (config.order, config.remainder, config.bad_samples.on_bad) =
+        (Order::Shuffled, Some(Remainder::Mask), Some(OnBad::Mask));
     config
 }
 
@@ -36,12 +39,19 @@ fn config(split: &Split, output: Option<Output>) -> Config {
 fn output_equals_the_formula_applied_to_the_u8_batch() {
     let folder = tempfile::tempdir().unwrap();
     let split = damaged(folder.path());
-    for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
+    let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+    for (dtype, option) in
+        [(Dtype::F32, PixelDtype::Float32), (Dtype::F16, PixelDtype::Float16), (Dtype::Bf16, PixelDtype::Bfloat16)]
+    {
         for layout in [Layout::Nchw, Layout::Nhwc] {
-            let output = Output::new(dtype, layout, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]).unwrap();
+            let output = Output::new(dtype, layout, mean, std).unwrap();
             let normalizer = Normalizer::new(output);
-            let mut plain = Loader::new(&config(&split, None)).unwrap();
-            let mut loader = Loader::new(&config(&split, Some(output))).unwrap();
+            let normalized = |pixels: &mut Pixels| {
+                (pixels.dtype, pixels.layout) = (Some(option), Some(layout));
+                (pixels.mean, pixels.std) = (Some(mean.to_vec()), Some(std.to_vec()));
+            };
+            let mut plain = Loader::new(&config(&split, &|_| ())).unwrap();
+            let mut loader = Loader::new(&config(&split, &normalized)).unwrap();
             let mut masked = 0;
             while let Some(batch) = loader.next_batch().unwrap() {
                 let expected = plain.next_batch().unwrap().unwrap();
@@ -69,9 +79,8 @@ fn output_equals_the_formula_applied_to_the_u8_batch() {
 fn plan_counts_bytes_per_type() {
     let folder = tempfile::tempdir().unwrap();
     let split = damaged(folder.path());
-    let batch = |output| Loader::plan(&config(&split, output)).unwrap().memory.batch;
-    let output = |dtype| Some(Output::new(dtype, Layout::Nchw, [0.0; 3], [1.0; 3]).unwrap());
+    let batch = |dtype| Loader::plan(&config(&split, &|pixels| pixels.dtype = dtype)).unwrap().memory.batch;
     let values = (3 * SIDE * SIDE * BATCH) as u64;
-    assert_eq!(batch(output(Dtype::F32)) - batch(None), 3 * values);
-    assert_eq!(batch(output(Dtype::F16)) - batch(None), values);
+    assert_eq!(batch(Some(PixelDtype::Float32)) - batch(None), 3 * values);
+    assert_eq!(batch(Some(PixelDtype::Float16)) - batch(None), values);
 }

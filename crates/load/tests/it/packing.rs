@@ -3,9 +3,9 @@
 use crate::dataset::{self, Sample};
 use crate::samples::numbers;
 use shardtool_load::{
-    Batch, ColumnSpec, Config, Content, Error, Layout, Loader, OnBad, SampleError, SequencePacking, Values,
+    Batch, Column, Config, Error, Field, InvalidOptions, Loader, Longer, OnBad, Part, SampleError, Tokens, Values,
 };
-use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState, Truncation};
+use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState};
 use shardtool_read::{Dataset, Split};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -29,14 +29,17 @@ fn open(folder: &Path) -> Split {
 }
 
 fn config(split: Split, batch: u32) -> Config {
-    let mut config = Config::new(split, Content::Columns, batch);
-    let column = |feature: &str, layout| ColumnSpec { feature: feature.to_owned(), layout };
-    config.columns = Some(vec![column("boxes", Layout::Ragged), column(LABEL, Layout::Auto)]);
-    let mut packing = SequencePacking::new(LABEL, NonZeroU32::new(CAPACITY).unwrap());
-    packing.window = NonZeroU32::new(40).unwrap();
-    config.packing = Some(packing);
+    let padded = [("boxes".to_owned(), -1.0)];
+    let mut tokens = Tokens::new(LABEL, NonZeroU32::new(CAPACITY).unwrap(), padded);
+    tokens.window = NonZeroU32::new(40).unwrap();
+    let mut config = Config::new(split, [tokens], batch);
     (config.seed, config.remainder, config.workers) = (5, Some(Remainder::Mask), Some(2));
     config
+}
+
+fn packing(config: &mut Config) -> &mut Tokens {
+    let Some(Field::Tokens(tokens)) = config.fields.first_mut() else { unreachable!("the first field has the tokens") };
+    tokens
 }
 
 fn ragged(batch: &Batch) -> (&[i64], &[f32]) {
@@ -159,7 +162,7 @@ fn a_run_resumes_at_every_step_with_other_workers_and_ranks() {
     let mut loader = Loader::new(&other).unwrap();
     drop(loader.next_batch().unwrap());
     let state = loader.state();
-    other.packing.as_mut().unwrap().window = NonZeroU32::new(41).unwrap();
+    packing(&mut other).window = NonZeroU32::new(41).unwrap();
     let error = Loader::new(&other).unwrap().load_state(&state).unwrap_err();
     assert!(error.to_string().contains("inside an epoch of buckets or packing"), "{error}");
 }
@@ -192,7 +195,7 @@ fn a_bad_sample_costs_its_own_tokens_only() {
         assert_eq!((&found.0, &found.2), (&others, &values));
     }
     // A substitute has at most the tokens of the sample that it replaces.
-    masked.on_bad = Some(OnBad::Substitute);
+    masked.bad_samples.on_bad = Some(OnBad::Substitute);
     let batches = rest(&mut Loader::new(&masked).unwrap());
     let mut substitutes = 0;
     for (found, expected) in batches.iter().zip(&whole) {
@@ -208,7 +211,7 @@ fn a_bad_sample_costs_its_own_tokens_only() {
         }
     }
     assert_eq!(substitutes, 1);
-    masked.on_bad = Some(OnBad::Error);
+    masked.bad_samples.on_bad = Some(OnBad::Error);
     let mut loader = Loader::new(&masked).unwrap();
     let error = std::iter::repeat_with(|| loader.next_batch()).find_map(Result::err).unwrap();
     assert!(matches!(&error, Error::BadSample(sample) if sample.id == bad), "{error}");
@@ -218,7 +221,7 @@ fn a_bad_sample_costs_its_own_tokens_only() {
 fn long_samples_are_truncated_and_wrong_lengths_are_bad_samples() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(split(folder.path(), 60), 2);
-    config.packing.as_mut().unwrap().capacity = NonZeroU32::new(10).unwrap();
+    (packing(&mut config).capacity, packing(&mut config).longer) = (NonZeroU32::new(10).unwrap(), Longer::Cut);
     let mut seen = vec![];
     for (ids, numbers, values, ..) in rest(&mut Loader::new(&config).unwrap()) {
         let mut at = 0;
@@ -232,7 +235,7 @@ fn long_samples_are_truncated_and_wrong_lengths_are_bad_samples() {
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..60).collect::<Vec<_>>());
-    config.packing.as_mut().unwrap().truncation = Truncation::Refuse;
+    packing(&mut config).longer = Longer::Error;
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::Order(shardtool_order::Error::LongSample { most: 10, .. })), "{error}");
 
@@ -260,17 +263,18 @@ fn what_packing_cannot_do_is_refused() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(split.clone(), 2);
         change(&mut config);
-        Loader::new(&config).err().expect("an error").to_string()
+        Loader::new(&config).err().expect("an error")
     };
-    assert!(refused(&|config| config.content = Content::Records).contains("columns"));
-    assert!(refused(&|config| config.columns = None).contains("tokens"));
-    assert!(refused(&|config| config.policy = Policy::Shard).contains("shard"));
-    let text = |config: &mut Config| {
-        let key = ColumnSpec { feature: "image/key".to_owned(), layout: Layout::Auto };
-        config.columns.as_mut().unwrap().push(key);
+    let excluded = |change: &dyn Fn(&mut Config)| match refused(change) {
+        Error::Options(InvalidOptions::Excluded { part, other, .. }) => (part, other),
+        error => panic!("{error}"),
     };
-    assert!(refused(&text).contains("byte strings") || refused(&text).contains("no feature"));
-    assert!(refused(&|config| config.packing.as_mut().unwrap().feature = "none".to_owned()).contains("none"));
+    assert_eq!(excluded(&|config| config.fields.push(Field::Record)), (Part::Tokens, Part::Record));
+    assert_eq!(excluded(&|config| config.policy = Policy::Shard), (Part::ShardPolicy, Part::Tokens));
+    assert!(refused(&|config| packing(config).padded.clear()).to_string().contains("tokens"));
+    let text = refused(&|config| config.fields.push(Column::new("image/key").into())).to_string();
+    assert!(text.contains("byte strings"), "{text}");
+    assert!(refused(&|config| packing(config).feature = "none".to_owned()).to_string().contains("none"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::dataset::{self, Sample, jpeg};
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Images, Loader, PageCache};
+use shardtool_load::{Config, Field, Image, Loader, PageCache};
 use shardtool_read::{Access, Dataset, Options};
 use std::fs::File;
 use std::path::Path;
@@ -81,15 +81,15 @@ fn a_split_knows_which_records_are_in_memory() {
 fn pages_are_kept_or_released() {
     let folder = photographs();
     let shard = folder.path().join("train-00000.tfrecord");
-    for content in [Content::Images(Images::new(Pipeline::train(64).unwrap())), Content::Records] {
+    for field in [Field::from(Image::new(Pipeline::train(64).unwrap())), Field::Record] {
         for access in [Access::Mmap, Access::Pread] {
             for (page_cache, least, most) in [(PageCache::Keep, 0.95, 1.0), (PageCache::Release, 0.0, 0.1)] {
                 evict(&shard);
                 assert!(resident(&shard) < 0.05);
                 let options = Options::default().with_access(access);
                 let split = Dataset::open_with(folder.path(), options).unwrap().split("train").unwrap().clone();
-                let mut config = Config::new(split, content.clone(), 10);
-                (config.page_cache, config.epochs) = (page_cache, Some(1));
+                let mut config = Config::new(split, [field.clone()], 10);
+                (config.prefetch.page_cache, config.epochs) = (page_cache, Some(1));
                 let mut loader = Loader::new(&config).unwrap();
                 let mut bytes = 0;
                 while let Some(batch) = loader.next_batch().unwrap() {
@@ -97,10 +97,10 @@ fn pages_are_kept_or_released() {
                     assert!(batch.valid().iter().all(|v| *v));
                 }
                 drop(loader);
-                let records = matches!(content, Content::Records);
+                let records = matches!(field, Field::Record);
                 assert_eq!(bytes > 0, records);
                 let found = resident(&shard);
-                assert!((least..=most).contains(&found), "{content:?}, {access:?}, {page_cache:?}: {found} resident");
+                assert!((least..=most).contains(&found), "{field:?}, {access:?}, {page_cache:?}: {found} resident");
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Batches of grey and of 16 bits: shapes, memory, and options that are refused.
 
+use crate::decoded_cache::cache;
 use crate::{dataset, samples};
-use shardtool_decode::{Dtype, Layout, Output, Pipeline, PixelFormat, Transform};
-use shardtool_load::{BatchTransform, Config, Content, DecodedCache, Error, Images, Loader, Mixing};
+use shardtool_decode::{Channels, Layout, Pipeline, PixelFormat, Transform};
+use shardtool_load::{BatchTransform, Config, Error, Field, Image, InvalidOptions, Loader, Mode, Pairs};
 use shardtool_order::Order;
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -17,18 +18,22 @@ fn split(folder: &Path) -> Split {
 }
 
 fn config(split: &Split, format: PixelFormat) -> Config {
-    let mut images = Images::new(Pipeline::train(SIDE as u32).unwrap());
-    images.pixel_format = format;
-    let mut config = Config::new(split.clone(), Content::Images(images), BATCH as u32);
+    let mut config = Config::new(split.clone(), [Image::new(Pipeline::train(SIDE as u32).unwrap())], BATCH as u32);
+    set_format(&mut config, format);
     (config.order, config.epochs) = (Order::Shuffled, Some(1));
     config
 }
 
-fn images(config: &mut Config) -> &mut Images {
-    match &mut config.content {
-        Content::Images(images) => images,
-        _ => panic!("a configuration of images"),
-    }
+fn image(config: &mut Config) -> &mut Image {
+    let Some(Field::Image(image)) = config.fields.first_mut() else { unreachable!("the first field is the image") };
+    image
+}
+
+fn set_format(config: &mut Config, format: PixelFormat) {
+    let pixels = &mut image(config).pixels;
+    pixels.mode = if format.channels == Channels::Gray { Mode::L } else { Mode::Rgb };
+    pixels.bits = Some(8 * format.depth.bytes() as u8);
+    assert_eq!(pixels.format(), format);
 }
 
 /// Returns the ids and the pixels of one epoch.
@@ -71,9 +76,9 @@ fn plan_counts_bytes_per_format() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path());
     let values = (SIDE * SIDE * BATCH) as u64;
-    let batch = |format, output| {
+    let batch = |format, layout| {
         let mut config = config(&split, format);
-        images(&mut config).output = output;
+        image(&mut config).pixels.layout = layout;
         Loader::plan(&config).unwrap().memory.batch
     };
     let rgb = batch(PixelFormat::RGB8, None);
@@ -81,10 +86,9 @@ fn plan_counts_bytes_per_format() {
     assert_eq!(rgb - batch(PixelFormat::GRAY16, None), values);
     assert_eq!(batch(PixelFormat::RGB16, None) - rgb, 3 * values);
     for format in FORMATS {
-        let output = Output::of(format, Dtype::F32, Layout::Nchw, [0.0; 3], [1.0; 3]).unwrap();
         let floats = 4 * format.channels.count() as u64 * values;
         let samples = format.bytes() as u64 * values;
-        assert_eq!(batch(format, Some(output)) - batch(format, None), floats - samples);
+        assert_eq!(batch(format, Some(Layout::Nchw)) - batch(format, None), floats - samples);
     }
 }
 
@@ -95,8 +99,9 @@ fn rows_of_grey_and_16_bits_are_mixed() {
     for format in FORMATS {
         let mut config = config(&split, format);
         let (_, plain) = epoch(&config);
-        images(&mut config).mixing =
-            Some(Mixing { transforms: vec![BatchTransform::MixUp { alpha: 1.0 }], classes: 5 });
+        let mut mix_up = Pairs::default();
+        mix_up.num_classes = Some(5);
+        config.batch_transform = vec![BatchTransform::MixUp(mix_up)];
         let (_, mixed) = epoch(&config);
         assert_eq!(plain.len(), mixed.len());
         let value = |bytes: &[u8], i: usize| match format.depth.bytes() {
@@ -123,14 +128,15 @@ fn options_that_do_not_fit_are_refused_by_name() {
         p: 0.5,
     };
     let mut deep = config(&split, PixelFormat::GRAY16);
-    images(&mut deep).views[0].pipeline = Pipeline::new(vec![size, blur]).unwrap();
+    image(&mut deep).views[0].pipeline = Pipeline::new(vec![size, blur]).unwrap();
     let error = Loader::new(&deep).err().unwrap();
     assert!(matches!(error, Error::PixelFormat { step: "gaussian_blur", format: "grey of 16 bits" }), "{error}");
-    images(&mut deep).pixel_format = PixelFormat::GRAY8;
+    set_format(&mut deep, PixelFormat::GRAY8);
     Loader::new(&deep).unwrap();
-    images(&mut deep).output = Some(Output::default());
+    image(&mut deep).pixels.std = Some(vec![0.2; 3]);
     let error = Loader::new(&deep).err().unwrap();
-    assert!(matches!(error, Error::OutputFormat { output: "RGB of 8 bits", format: "grey of 8 bits" }), "{error}");
+    let Error::Options(InvalidOptions::Pixels { reason }) = error else { panic!("{error}") };
+    assert_eq!(reason, "`std` has 3 numbers: expected one for grey");
 }
 
 #[test]
@@ -141,10 +147,10 @@ fn cached_images_have_the_format() {
         for file in [None, Some(folder.path().to_owned())] {
             let mut config = config(&split, format);
             (config.epochs, config.order) = (Some(2), Order::Sequential);
-            images(&mut config).views[0].pipeline = Pipeline::eval(24, SIDE as u32).unwrap();
-            let mut cache = DecodedCache::new(30, 1 << 20);
-            cache.folder = file;
-            images(&mut config).decoded_cache = Some(cache);
+            image(&mut config).views[0].pipeline = Pipeline::eval(24, SIDE as u32).unwrap();
+            let mut bounded = cache(30, 1 << 20);
+            bounded.path = file;
+            image(&mut config).pixels.decoded_cache = Some(bounded);
             let mut loader = Loader::new(&config).unwrap();
             let mut epochs = [vec![], vec![]];
             for epoch in &mut epochs {

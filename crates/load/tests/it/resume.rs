@@ -3,7 +3,7 @@
 
 use crate::{dataset, samples};
 use proptest::prelude::*;
-use shardtool_load::{Config, Content, Loader};
+use shardtool_load::{Config, Field, Loader};
 use shardtool_order::{Order, Remainder, Replica, ResumeState};
 use shardtool_read::{Dataset, Split};
 use std::num::NonZeroU32;
@@ -46,7 +46,7 @@ fn order() -> impl Strategy<Value = Order> {
 /// The loaders of all replicas.
 fn loaders(config: &Config, job: Job) -> Vec<Loader> {
     let mut config = config.clone();
-    (config.batch, config.workers) = (job.batch, Some(job.workers));
+    (config.batch_size, config.workers) = (job.batch, Some(job.workers));
     let loader = |rank| {
         config.replica = Replica::new(rank, job.world).unwrap();
         Loader::new(&config).unwrap()
@@ -92,7 +92,7 @@ proptest! {
         (before, stop) in (job(), any::<prop::sample::Index>()),
         workers in 1..4usize,
     ) {
-        let mut config = Config::new(SPLITS[split].clone(), Content::Columns, 1);
+        let mut config = Config::new(SPLITS[split].clone(), Vec::<Field>::new(), 1);
         (config.order, config.seed, config.remainder) = (order, seed, Some(remainder));
         config.epochs = Some(EPOCHS);
         // An epoch has at least one step.
@@ -116,7 +116,7 @@ proptest! {
         (split, order, seed) in (0..3usize, order(), any::<u64>()),
         (before, after, stop) in (job(), job(), any::<prop::sample::Index>()),
     ) {
-        let mut config = Config::new(SPLITS[split].clone(), Content::Columns, 1);
+        let mut config = Config::new(SPLITS[split].clone(), Vec::<Field>::new(), 1);
         (config.order, config.seed, config.remainder) = (order, seed, Some(Remainder::Mask));
         config.epochs = Some(EPOCHS);
         let whole = rest(&mut loaders(&config, before));

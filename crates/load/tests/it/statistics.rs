@@ -2,7 +2,7 @@
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
-use shardtool_load::{ColumnSpec, Config, Content, Images, Layout, Loader};
+use shardtool_load::{Column, Config, Custom, Image, Loader};
 use shardtool_read::Dataset;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
@@ -11,9 +11,9 @@ fn loader(custom: impl Fn() + Send + Sync + 'static) -> (Loader, tempfile::TempD
     let folder = tempfile::tempdir().unwrap();
     dataset::write(folder.path(), "train", &samples::photographs(40), 10);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-    let mut images = Images::new(Pipeline::train(16).unwrap());
-    images.custom = Some(Arc::new(move |_, _| custom()));
-    let mut config = Config::new(split, Content::Images(images), 4);
+    let mut image = Image::new(Pipeline::train(16).unwrap());
+    image.pixels.custom = Some(Custom(Arc::new(move |_, _| custom())));
+    let mut config = Config::new(split, [image], 4);
     (config.workers, config.epochs) = (Some(2), Some(1));
     (Loader::new(&config).unwrap(), folder)
 }
@@ -80,10 +80,9 @@ fn byte_strings_and_ragged_columns_are_planned() {
     let folder = tempfile::tempdir().unwrap();
     dataset::write(folder.path(), "train", &samples::photographs(64), 64);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::train(16).unwrap())), 8);
-    let column = |feature: &str| ColumnSpec { feature: feature.to_owned(), layout: Layout::Auto };
-    config.columns = Some(vec![column("boxes"), column("image/key")]);
-    (config.epochs, config.prefetch) = (Some(1), Some(2));
+    let mut config = Config::new(split, [Image::new(Pipeline::train(16).unwrap())], 8);
+    config.fields.extend(["boxes", "image/key"].map(|feature| Column::new(feature).into()));
+    (config.epochs, config.prefetch.batches) = (Some(1), Some(2));
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
     assert_eq!(loader.stats().batches_per_replica, 3, "one that the consumer holds, two ahead");

@@ -3,7 +3,7 @@
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
 use shardtool_format::Chain;
-use shardtool_load::{Config, Content, Error, Images, Loader, OnBad, SampleError};
+use shardtool_load::{Config, Custom, Error, Field, Image, Loader, OnBad, SampleError};
 use shardtool_order::{Order, Remainder};
 use shardtool_read::{Access, Dataset, Split};
 use std::collections::BTreeSet;
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const SIDE: u32 = 16;
 const ROW: usize = (SIDE * SIDE * 3) as usize;
 
-fn images() -> Images {
-    Images::new(Pipeline::train(SIDE).unwrap())
+fn image() -> Image {
+    Image::new(Pipeline::train(SIDE).unwrap())
 }
 
 fn split(folder: &Path, n: u64, per_shard: usize) -> Split {
@@ -50,8 +50,8 @@ fn threads() -> usize {
 #[test]
 fn damage_ends_the_run_after_the_batches_before_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 3);
-    (config.order, config.on_bad) = (Order::Sequential, Some(OnBad::Error));
+    let mut config = Config::new(damaged(folder.path()), [image()], 3);
+    (config.order, config.bad_samples.on_bad) = (Order::Sequential, Some(OnBad::Error));
     let mut loader = Loader::new(&config).unwrap();
     for first in [0, 3, 6] {
         assert_eq!(loader.next_batch().unwrap().unwrap().ids(), [first, first + 1, first + 2]);
@@ -72,7 +72,7 @@ fn damage_ends_the_run_after_the_batches_before_it() {
 #[test]
 fn masked_damage_leaves_other_rows_in_place() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 4);
+    let mut config = Config::new(damaged(folder.path()), [image()], 4);
     config.order = Order::Sequential;
     let mut loader = Loader::new(&config).unwrap();
     let batches: Vec<_> = (0..2).map(|_| loader.next_batch().unwrap().unwrap()).collect();
@@ -96,14 +96,14 @@ fn shard_that_is_truncated_meanwhile_costs_its_lost_samples() {
     };
     let samples: Vec<_> = samples::photographs(24).into_iter().map(large).collect();
     dataset::write(folder.path(), "train", &samples, 24);
-    for content in [Content::Images(images()), Content::Records] {
+    for field in [Field::from(image()), Field::Record] {
         dataset::write(folder.path(), "train", &samples, 24);
         let options = shardtool_read::Options::default().with_access(Access::Mmap);
         let split = Dataset::open_with(folder.path(), options).unwrap().split("train").unwrap().clone();
         let (shard, end) = (split.shard(0).unwrap(), split.shard(0).unwrap().frame(16).unwrap().start + 99);
-        let mut config = Config::new(split.clone(), content, 4);
-        (config.order, config.on_bad, config.workers) = (Order::Sequential, Some(OnBad::Mask), Some(3));
-        (config.max_bad, config.epochs) = (Some(24), Some(2));
+        let mut config = Config::new(split.clone(), [field], 4);
+        (config.order, config.bad_samples.on_bad, config.workers) = (Order::Sequential, Some(OnBad::Mask), Some(3));
+        (config.bad_samples.max_bad, config.epochs) = (Some(24), Some(2));
         let mut loader = Loader::new(&config).unwrap();
         let first = loader.next_batch().unwrap().unwrap();
         assert_eq!(first.ids(), [0, 1, 2, 3]);
@@ -128,8 +128,8 @@ fn substitutes_do_not_depend_on_workers_and_batch_size() {
     let folder = tempfile::tempdir().unwrap();
     let split = damaged(folder.path());
     let run = |workers: usize, batch: u32| {
-        let mut config = Config::new(split.clone(), Content::Images(images()), batch);
-        (config.remainder, config.on_bad) = (Some(Remainder::Mask), Some(OnBad::Substitute));
+        let mut config = Config::new(split.clone(), [image()], batch);
+        (config.remainder, config.bad_samples.on_bad) = (Some(Remainder::Mask), Some(OnBad::Substitute));
         (config.workers, config.epochs) = (Some(workers), Some(3));
         let mut loader = Loader::new(&config).unwrap();
         let mut seen = vec![];
@@ -151,8 +151,8 @@ fn substitutes_do_not_depend_on_workers_and_batch_size() {
 #[test]
 fn more_than_max_bad_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(damaged(folder.path()), Content::Images(images()), 20);
-    (config.max_bad, config.workers) = (Some(1), Some(1));
+    let mut config = Config::new(damaged(folder.path()), [image()], 20);
+    (config.bad_samples.max_bad, config.workers) = (Some(1), Some(1));
     let error = Loader::new(&config).unwrap().next_batch().unwrap_err();
     assert!(matches!(error, Error::TooManyBad { found: 2, allowed: 1, .. }), "{error}");
 }
@@ -164,8 +164,8 @@ fn reports_a_bad_sample_whose_substitutes_are_all_bad() {
     samples.iter_mut().for_each(|s| s.image.as_mut().unwrap().0.truncate(40));
     dataset::write(folder.path(), "train", &samples, 30);
     let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-    let mut config = Config::new(split, Content::Images(images()), 2);
-    config.max_bad = Some(100);
+    let mut config = Config::new(split, [image()], 2);
+    config.bad_samples.max_bad = Some(100);
     let error = Loader::new(&config).unwrap().next_batch().unwrap_err();
     let Error::NoSubstitute { sample, tried: 16 } = &error else { panic!("{error}") };
     assert!(matches!(sample.error, SampleError::Decode(_)));
@@ -175,13 +175,13 @@ fn reports_a_bad_sample_whose_substitutes_are_all_bad() {
 fn panic_in_the_users_function_names_the_sample() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path(), 20, 8);
-    let mut images = images();
-    images.custom = Some(Arc::new(|pixels, _| {
+    let mut image = image();
+    image.pixels.custom = Some(Custom(Arc::new(|pixels, _| {
         // Sample 13: the 14th that the only worker makes, in sequential order.
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         assert!(COUNT.fetch_add(1, Ordering::SeqCst) != 13, "too dark for {} pixels", pixels.width());
-    }));
-    let mut config = Config::new(split, Content::Images(images), 4);
+    })));
+    let mut config = Config::new(split, [image], 4);
     (config.order, config.workers) = (Order::Sequential, Some(1));
     let mut loader = Loader::new(&config).unwrap();
     for _ in 0..3 {
@@ -195,9 +195,9 @@ fn panic_in_the_users_function_names_the_sample() {
 #[test]
 fn consumer_that_holds_every_batch_gets_an_error_and_can_continue() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
-    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.minimum());
-    config.starve_after = Duration::from_millis(50);
+    let mut config = Config::new(split(folder.path(), 20, 8), [image()], 2);
+    config.memory = Some(Loader::plan(&config).unwrap().memory.minimum());
+    config.prefetch.starve_after = Duration::from_millis(50);
     let mut loader = Loader::new(&config).unwrap();
     let batches = loader.stats().batches_per_replica;
     assert_eq!(batches, 2);
@@ -211,9 +211,9 @@ fn consumer_that_holds_every_batch_gets_an_error_and_can_continue() {
 #[test]
 fn budget_too_small_for_two_batches_is_refused_with_its_minimum() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(split(folder.path(), 20, 8), Content::Images(images()), 2);
+    let mut config = Config::new(split(folder.path(), 20, 8), [image()], 2);
     let minimum = Loader::plan(&config).unwrap().memory.minimum();
-    config.memory_budget = Some(minimum - 1);
+    config.memory = Some(minimum - 1);
     let error = Loader::new(&config).err().unwrap();
     assert!(matches!(error, Error::Budget(_)));
     let text = error.to_string();
@@ -232,12 +232,12 @@ fn one_large(folder: &Path) -> Split {
 #[test]
 fn image_too_large_for_the_budget_is_an_error_not_a_bad_sample() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(one_large(folder.path()), Content::Images(images()), 2);
+    let mut config = Config::new(one_large(folder.path()), [image()], 2);
     config.order = Order::Sequential;
     for workers in [1, 3] {
         config.workers = Some(workers);
-        config.memory_budget = None;
-        config.memory_budget = Some(Loader::plan(&config).unwrap().memory.requested());
+        config.memory = None;
+        config.memory = Some(Loader::plan(&config).unwrap().memory.requested());
         let mut loader = Loader::new(&config).unwrap();
         let error = loop {
             match loader.next_batch() {
@@ -249,13 +249,13 @@ fn image_too_large_for_the_budget_is_an_error_not_a_bad_sample() {
             panic!("{error}")
         };
         // Raises the budget by the amount in the message.
-        config.memory_budget = config.memory_budget.map(|b| b + needed - allowed);
+        config.memory = config.memory.map(|b| b + needed - allowed);
         let mut loader = Loader::new(&config).unwrap();
         while loader.next_batch().unwrap().is_some() {}
         assert!(loader.bad_samples().is_empty());
     }
     // A default budget grows for it.
-    config.memory_budget = None;
+    config.memory = None;
     let mut loader = Loader::new(&config).unwrap();
     while loader.next_batch().unwrap().is_some() {}
     assert!(loader.bad_samples().is_empty());
@@ -267,8 +267,8 @@ fn large_image_evicts_batches() {
     let split = one_large(folder.path());
     let ids = |budget: Option<u64>, prefetch: usize, workers: usize| {
         // Batches of 230 kB, so that about ten of them make room for the image.
-        let mut config = Config::new(split.clone(), Content::Images(Images::new(Pipeline::train(196).unwrap())), 2);
-        (config.memory_budget, config.prefetch) = (budget, Some(prefetch));
+        let mut config = Config::new(split.clone(), [Image::new(Pipeline::train(196).unwrap())], 2);
+        (config.memory, config.prefetch.batches) = (budget, Some(prefetch));
         (config.workers, config.epochs) = (Some(workers), Some(3));
         let memory = Loader::plan(&config).unwrap().memory;
         let mut loader = Loader::new(&config).unwrap();
@@ -302,7 +302,7 @@ fn size_in_the_header_prevails_over_a_wrong_size_in_the_index() {
         let folder = tempfile::tempdir().unwrap();
         dataset::write(folder.path(), "train", samples, 6);
         let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-        let mut config = Config::new(split, Content::Images(images()), 6);
+        let mut config = Config::new(split, [image()], 6);
         config.order = Order::Sequential;
         Loader::new(&config).unwrap().next_batch().unwrap().unwrap().images().unwrap().to_vec()
     };
@@ -325,7 +325,7 @@ fn dropping_early_leaks_no_thread_or_descriptor() {
     }
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path(), 40, 8);
-    let mut config = Config::new(split, Content::Images(images()), 8);
+    let mut config = Config::new(split, [image()], 8);
     config.workers = Some(3);
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let (alone, mut before) = (threads(), None);
@@ -352,9 +352,9 @@ fn dropping_early_leaks_no_thread_or_descriptor() {
 #[test]
 fn interrupted_wait_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(split(folder.path(), 64, 64), Content::Images(images()), 4);
-    config.starve_after = Duration::from_secs(60);
-    config.memory_budget = Some(Loader::plan(&config).unwrap().memory.requested());
+    let mut config = Config::new(split(folder.path(), 64, 64), [image()], 4);
+    config.prefetch.starve_after = Duration::from_secs(60);
+    config.memory = Some(Loader::plan(&config).unwrap().memory.requested());
     let mut loader = Loader::new(&config).unwrap();
     // Holds every batch that the given budget allows, so that the loader waits.
     let (mut held, mut asked) = (vec![], 0);
@@ -387,8 +387,8 @@ fn late_failure_of_a_cancelled_batch_does_not_end_the_next_epoch() {
             std::thread::sleep(Duration::from_millis(1));
         }
     };
-    let mut images = images();
-    images.custom = Some(Arc::new({
+    let mut image = image();
+    image.pixels.custom = Some(Custom(Arc::new({
         let (calls, released) = (calls.clone(), released.clone());
         move |_, _| {
             match calls.fetch_add(1, Ordering::SeqCst) {
@@ -400,9 +400,9 @@ fn late_failure_of_a_cancelled_batch_does_not_end_the_next_epoch() {
             }
             std::panic::resume_unwind(Box::new("no good"));
         }
-    }));
-    let mut config = Config::new(split, Content::Images(images), 2);
-    (config.workers, config.prefetch) = (Some(2), Some(2));
+    })));
+    let mut config = Config::new(split, [image], 2);
+    (config.workers, config.prefetch.batches) = (Some(2), Some(2));
     let mut loader = Loader::new(&config).unwrap();
     wait(&|| calls.load(Ordering::SeqCst) == 4);
     assert!(matches!(loader.next_batch(), Err(Error::Panic { .. })));

@@ -3,7 +3,7 @@
 use crate::dataset;
 use crate::samples::photographs;
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{Config, Content, Error, Images, Loader, Objects, View};
+use shardtool_load::{Config, Error, Image, InvalidOptions, Loader, Objects, Part, View};
 use shardtool_order::Remainder;
 use shardtool_read::{Dataset, Split};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn crop(side: u32, scale: [f64; 2]) -> Vec<Transform> {
 }
 
 fn config(split: Split, views: Vec<View>) -> Config {
-    let mut config = Config::new(split, Content::Images(Images::with_views(views)), 4);
+    let mut config = Config::new(split, [Image::with_views(views)], 4);
     (config.remainder, config.seed) = (Some(Remainder::Mask), 11);
     config
 }
@@ -134,10 +134,9 @@ fn views_without_names_or_with_what_follows_one_geometry_are_refused() {
     let crop = r#"[{"random_apply":{"transforms":[{"random_iou_crop":{}}]}},{"resize_to":{"size":[8,8]}}]"#;
     let view = View { name: String::new(), pipeline: serde_json::from_str(crop).unwrap() };
     assert!(matches!(error(vec![view]), Error::NoBoxes { step: "random_iou_crop" }));
-    let mut config = config(split.clone(), dino());
-    let Content::Images(images) = &mut config.content else { unreachable!() };
     let mut objects = Objects::default();
     objects.boxes = "boxes".to_owned();
-    images.objects = Some(objects);
-    assert!(matches!(Loader::new(&config).err().unwrap(), Error::Views { option: "objects", views: 5 }));
+    let excluded = Loader::new(&config(split.clone(), dino()).with(objects)).err().unwrap();
+    let Error::Options(InvalidOptions::Excluded { part, other, .. }) = excluded else { panic!("{excluded}") };
+    assert_eq!((part, other), (Part::SeveralViews, Part::Objects));
 }

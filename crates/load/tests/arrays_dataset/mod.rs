@@ -28,7 +28,7 @@ impl Stored {
         Stored { feature, shape, chunk, dtype: "u16", codec, data, damage: None }
     }
 
-    fn values(&self) -> [(String, Value); 5] {
+    pub(crate) fn values(&self) -> [(String, Value); 5] {
         let layout = ArrayLayout::new(&self.shape, &self.chunk, self.dtype.as_bytes(), self.codec.as_bytes()).unwrap();
         let mut chunks = encode_array(&layout, &self.data, 3).unwrap();
         if let Some((number, bytes)) = &self.damage {

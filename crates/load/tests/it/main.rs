@@ -14,6 +14,7 @@ mod dataset;
 mod decoded_cache;
 mod decoder_panics;
 mod epochs;
+mod exclusions;
 mod float_range;
 mod further_images;
 mod growth;

@@ -107,7 +107,8 @@ fn views_and_buckets_are_made_from_cached_images() {
         let mut config = config(&split, None);
         let mut image = Image::with_views(if views { vec![view("a", 16), view("b", 9)] } else { vec![] });
         image.pixels.decoded_cache = Some(cache(20, size));
-        (config.fields, config.epochs) = (vec![image.into()], Some(2));
+        // Of two workers, one may begin the second epoch while the other still decodes an image of the first one.
+        (config.fields, config.epochs, config.workers) = (vec![image.into()], Some(2), Some(1));
         config.buckets = (!views).then(|| buckets.clone().into());
         let mut loader = Loader::new(&config).unwrap();
         let mut all = vec![];

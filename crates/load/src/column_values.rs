@@ -1,6 +1,6 @@
 //! The arrays of a batch's columns.
 
-use crate::columns::Cell;
+use crate::cell::Cell;
 
 /// Values of one column of a batch of N rows.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,13 +9,13 @@
 //! ```
 
 use crate::autotune::Autotune;
-use crate::bad_samples::{BadSample, BadSamples};
+use crate::bad_samples::BadSamples;
 use crate::batch::{Batch, BatchMemory, Home};
 use crate::batch_supply::BatchSupply;
 use crate::budget::{MemoryPlan, SystemLimits};
 use crate::buffer::BatchAlloc;
 use crate::decoded_cache::DecodedImages;
-use crate::error::{Error, Result};
+use crate::error::{BadSample, Error, Result};
 use crate::fetch::Fetcher;
 use crate::handover::{Delivery, Empty, Handover, Position, Queue};
 use crate::memory_pressure::ScratchAdmission;

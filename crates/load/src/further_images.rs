@@ -1,8 +1,7 @@
 //! Further images of each record: what each holds, and checks of that against the dataset.
 
-use crate::bad_samples::SampleError;
 use crate::classes::describe;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SampleError};
 use crate::features;
 use crate::groups::Images;
 use crate::image;

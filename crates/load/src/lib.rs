@@ -18,7 +18,8 @@
 //! | `classes` | classes of several splits, compared by name |
 //! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
-//! | `columns`, `column_values`, `features` | values of records as arrays over a batch; features of a dataset |
+//! | `columns`, `cell`, `column_values` | values of records as arrays over a batch |
+//! | `features`, `column_checks` | features of a dataset; columns compared with a few of its records |
 //! | `arrays` | crops of volumes and other arrays |
 //! | `views` | what is made of each image, by bucket |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
@@ -31,21 +32,19 @@
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
 //! | `batch_supply` | when a batch may begin, and with which memory |
-//! | `memory_pressure` | scratch for large images, taken from batches |
+//! | `pressure`, `memory_pressure` | scratch for large images, taken from batches |
 //! | `autotune` | number of workers and batches ahead, adjusted to the consumer |
 //! | `engine` | state shared by workers and consumers |
 //! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
 //! | `fetch` | records in object stores, requested ahead of the workers; what that costs in an epoch |
 //! | `bad_samples` | which errors make a sample bad, and the list of bad samples |
-//! | `error`, `array_problem`, `units` | errors of a loader; numbers of bytes in them |
+//! | `error`, `units` | errors of a loader; numbers of bytes in them |
 //! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
 //! | `replica_share` | what each replica will read, computed from the manifest |
 //! | `loader` | the loader itself |
 #![deny(unsafe_code)]
-#![expect(clippy::self_named_module_files, reason = "`batch` and `worker` are not moved yet")]
 
-mod array_problem;
 mod arrays;
 mod autotune;
 mod bad_samples;
@@ -56,8 +55,10 @@ mod buckets;
 mod budget;
 #[expect(unsafe_code, reason = "rows of one buffer, written by several threads")]
 mod buffer;
+mod cell;
 mod classes;
 mod clip;
+mod column_checks;
 mod column_values;
 mod columns;
 mod decoded_cache;
@@ -81,6 +82,7 @@ mod objects;
 mod options;
 mod packing;
 mod plan;
+mod pressure;
 mod read_ahead;
 mod replica_share;
 mod resolved_config;
@@ -92,16 +94,14 @@ mod units;
 mod views;
 mod worker;
 
-pub use array_problem::ArrayProblem;
 pub use autotune::TuningReason;
-pub use bad_samples::{BadSample, SampleError};
 pub use batch::{Array, Batch, Masks, Pictures};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
-pub use classes::{ClassDifference, class_names, labels};
+pub use classes::{class_names, labels};
 pub use column_values::Values;
 pub use decoded_cache::DecodedCacheStats;
-pub use error::{Error, Result};
+pub use error::{ArrayProblem, BadSample, ClassDifference, Error, Result, SampleError};
 pub use fetch::EpochRequests;
 pub use image::{SampleDraws, StepDraws};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
@@ -111,9 +111,9 @@ pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
     Arrays, AspectRatioBuckets, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets, CLASSES, Classes, Clip,
-    ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image,
-    InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part,
-    PixelDtype, Pixels, Prefetch, Replicas, Tokens, View, option_schemas, parse_size,
+    ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field, FurtherImage,
+    FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache,
+    Pairs, Part, PixelDtype, Pixels, Prefetch, Replicas, Tokens, View, option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};

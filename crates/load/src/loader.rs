@@ -1,11 +1,10 @@
 //! The loader: what a trainer calls.
 
 use crate::autotune::{Autotune, Fixed};
-use crate::bad_samples::BadSample;
 use crate::batch::Batch;
 use crate::budget::{Demand, MemoryPlan, SystemLimits};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{BadSample, Error, Result};
 use crate::fetch::{self, EpochRequests};
 use crate::notices::Notice;
 use crate::options::{Config, DEFAULT_BATCHES, DecodedCache};

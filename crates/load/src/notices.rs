@@ -1,6 +1,6 @@
 //! Which events of a run are reported to the user: logged as warnings, and returned to the consumer.
 
-use crate::bad_samples::BadSample;
+use crate::error::BadSample;
 use crate::units::Bytes;
 use shardtool_format::Chain;
 use std::fmt;

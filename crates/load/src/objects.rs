@@ -1,8 +1,9 @@
 //! Boxes and points in an image, which get the geometry of its pixels.
 
-use crate::bad_samples::SampleError;
-use crate::columns::{Cell, ResolvedColumn, Shape, wrong_layout};
-use crate::error::Error;
+use crate::cell::Cell;
+use crate::columns::{ResolvedColumn, Shape};
+use crate::error::{Error, SampleError};
+use crate::features::wrong_layout;
 use crate::options::{BoxFormat, BoxUnit, CLASSES, Column, Layout, Objects, View};
 use shardtool_decode::Plan;
 

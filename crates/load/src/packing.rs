@@ -1,8 +1,8 @@
 //! Rows of several samples of tokens.
 
-use crate::bad_samples::SampleError;
-use crate::columns::{Cell, ResolvedColumn};
-use crate::error::{Error, Result};
+use crate::cell::Cell;
+use crate::columns::ResolvedColumn;
+use crate::error::{Error, Result, SampleError};
 use crate::lengths::{lengths, of_source};
 use crate::options::{Config, Longer, Tokens};
 use crate::splits::Splits;

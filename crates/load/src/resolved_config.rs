@@ -2,6 +2,7 @@
 
 use crate::arrays::ResolvedArrays;
 use crate::buckets;
+use crate::column_checks;
 use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result};
 use crate::features;
@@ -104,7 +105,7 @@ impl ResolvedConfig {
             objects.iter().try_for_each(|objects| views.lists().try_for_each(|views| objects.check_flips(views)))?;
             further_images::resolve(images, &views, &splits, &sampled)?;
         }
-        features::check_counts(&columns, &splits, &sampled)?;
+        column_checks::check_counts(&columns, &splits, &sampled)?;
         let arrays = ResolvedArrays::new(&groups, config.batch_size, &splits, &sampled)?;
         let (images, keeps_records) = (groups.images, groups.records);
         let in_store = splits.in_store();
@@ -115,7 +116,7 @@ impl ResolvedConfig {
             normalizer: images.as_ref().and_then(|images| images.output).map(Normalizer::new),
             expected: match plan.packing() {
                 Some(packing) => packing::row_bytes(&columns, packing),
-                None => features::expected_bytes(&columns, &splits, &sampled, keeps_records),
+                None => column_checks::expected_bytes(&columns, &splits, &sampled, keeps_records),
             },
             scratch: typical_scratch(&splits, images.as_ref(), &views, &columns, &sampled) + arrays.scratch,
             views,

@@ -10,11 +10,7 @@ use shardtool_load::Classes;
 /// Returns the names of the classes that a loader of these splits delivers; empty if they have numbers only.
 #[pyfunction]
 #[pyo3(signature = (splits, classes, /))]
-pub(crate) fn class_names(
-    py: Python<'_>,
-    splits: Vec<Py<Split>>,
-    classes: &str,
-) -> PyResult<Vec<String>> {
+pub(crate) fn class_names(py: Python<'_>, splits: Vec<Py<Split>>, classes: &str) -> PyResult<Vec<String>> {
     let classes = parse::<Classes>(py, classes)?;
     shardtool_load::class_names(&natives(&splits), &classes).map_err(|e| error::load(py, e))
 }
@@ -22,11 +18,7 @@ pub(crate) fn class_names(
 /// Returns the class id of each sample of the splits, from the indexes; −1 for a record without a class.
 #[pyfunction]
 #[pyo3(signature = (splits, classes, /))]
-pub(crate) fn labels<'py>(
-    py: Python<'py>,
-    splits: Vec<Py<Split>>,
-    classes: &str,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn labels<'py>(py: Python<'py>, splits: Vec<Py<Split>>, classes: &str) -> PyResult<Bound<'py, PyAny>> {
     let (classes, splits) = (parse::<Classes>(py, classes)?, natives(&splits));
     let labels = py.detach(|| shardtool_load::labels(&splits, &classes)).map_err(|e| error::load(py, e))?;
     let shape = vec![labels.len()];

@@ -15,11 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Opens the devices that a JSON text names, and returns how batches are uploaded.
-pub(crate) fn open(
-    py: Python<'_>,
-    json: &str,
-    load: &mut shardtool_load::Config,
-) -> PyResult<(Vec<Device>, Config)> {
+pub(crate) fn open(py: Python<'_>, json: &str, load: &mut shardtool_load::Config) -> PyResult<(Vec<Device>, Config)> {
     let options: Devices = parse(py, json)?;
     let mut config = Config::default();
     if let Some(pixels) = pixels(load) {

@@ -2,9 +2,7 @@
 
 use super::pad_value;
 use super::stored::StoredArray;
-use crate::array_problem::ArrayProblem;
-use crate::bad_samples::SampleError;
-use crate::error::{Error, Result};
+use crate::error::{ArrayProblem, Error, Result, SampleError};
 use crate::features::check_bytes;
 use crate::groups::Groups;
 use crate::options::Arrays;

@@ -1,6 +1,6 @@
 //! The array of a record.
 
-use crate::bad_samples::SampleError;
+use crate::error::SampleError;
 use shardtool_decode::{ArrayBox, Error, Limits, chunks_of_box, decode_array_box};
 use shardtool_format::array::{ArrayDtype, ArrayFeatures, ArrayLayout, Codec, array_name};
 use shardtool_format::example::{Example, Feature};

@@ -1,7 +1,7 @@
 //! Crops of arrays in object stores: the bytes around the chunks of the next records are requested first, since they say which
 //! chunks the crops meet.
 
-use super::planner::OpenShards;
+use super::open_shards::OpenShards;
 use super::{Arrived, PlannedRow, RowKey};
 use crate::arrays::PlannedArrays;
 use crate::image::SampleDraws;

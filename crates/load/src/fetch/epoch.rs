@@ -1,6 +1,7 @@
 //! Counts the requests of an epoch, with the code that plans them.
 
-use super::planner::{Chunk, ChunkSize, Planner, open_shards};
+use super::open_shards::open_shards;
+use super::planner::{Chunk, ChunkSize, Planner};
 use super::wanted::ranges;
 use super::{PlannedRow, RowKey};
 use crate::error::Result;

@@ -2,7 +2,8 @@
 //! for are requested, in the order in which they are needed.
 
 use super::merge::{Wanted, merge};
-use super::planner::{ChunkSize, Planner, open_shards};
+use super::open_shards::open_shards;
+use super::planner::{ChunkSize, Planner};
 use super::{Fetcher, Parts, PlannedRow, RowKey};
 use shardtool_read::{Cache, Shard};
 use shardtool_store::cache::{CachedObject, Fetched, Need, Pending, new_order};

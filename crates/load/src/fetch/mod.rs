@@ -17,7 +17,9 @@ mod crops;
 mod epoch;
 mod lookahead;
 mod merge;
+mod open_shards;
 mod planner;
+mod run;
 mod wanted;
 
 pub use epoch::EpochRequests;
@@ -263,7 +265,7 @@ impl Fetcher {
             }
         }
         let _close = Close(&self);
-        planner::run(&self);
+        run::run(&self);
     }
 
     /// Drops what was requested for a replica, which moves to another position.

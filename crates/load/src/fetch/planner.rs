@@ -1,74 +1,23 @@
-//! The thread that walks ahead of the workers.
+//! What the thread that walks ahead of the workers requests.
 
 use super::crops;
-use super::lookahead::Lookahead;
 use super::merge::{Limits, Request, Wanted, merge};
+use super::open_shards::open_shards;
 use super::wanted::{length_of, ranges};
-use super::{Fetcher, PAUSE, Parts, PlannedRow, RowKey};
+use super::{Fetcher, Parts, PlannedRow, RowKey};
 use crate::plan::Walk;
 use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
-use crate::splits::Splits;
 use shardtool_order::Order;
-use shardtool_read::Shard;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Shards that are opened at once: the index of each is a request.
-const OPENED_AT_ONCE: usize = 16;
-
-/// Open shards, by the numbers of split and shard.
-pub(super) type OpenShards = HashMap<(usize, usize), Arc<Shard>>;
+use std::sync::Arc;
 
 /// Rows of a chunk, at most: a manifest may claim that records are tiny.
 const MOST_ROWS: u64 = 1 << 16;
 
 /// Merged requests exceed the bytes of their records by up to a third.
 const UNUSED: (u64, u64) = (4, 3);
-
-/// Plans until the fetcher is closed: the replica with the fewest rows ahead first.
-pub(super) fn run(fetcher: &Arc<Fetcher>) {
-    let caches = fetcher.config.splits.caches();
-    let mut writable = caches.clone();
-    let new = || (!caches.is_empty()).then(|| Lookahead::new(fetcher.clone(), caches.clone()));
-    let mut lookaheads: Vec<_> = fetcher.config.ranks.iter().map(|_| new()).collect();
-    let mut planner = Planner::new(fetcher.config.clone());
-    let mut state = fetcher.lock();
-    while !state.closed {
-        let next = state.replicas.iter().enumerate();
-        let next = next.filter(|(_, ahead)| ahead.next.is_some() && !ahead.refused && fetcher.has_room(ahead));
-        let Some((replica, ahead)) = next.min_by_key(|(_, ahead)| ahead.rows.len()) else {
-            // A worker whose row is not planned yet need not wait for it.
-            fetcher.changed.notify_all();
-            let refused = state.replicas.iter().any(|ahead| ahead.refused);
-            state = if refused || fetcher.filling.load(Ordering::Relaxed) > 0 {
-                fetcher.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0
-            } else {
-                fetcher.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
-            };
-            state.replicas.iter_mut().for_each(|ahead| ahead.refused = false);
-            continue;
-        };
-        let (generation, Some(from)) = (ahead.generation, ahead.next) else { continue };
-        let read = ahead.rows.iter().find(|planned| planned.is_open()).map(|planned| planned.row.key);
-        drop(state);
-        let planned = match &mut lookaheads[replica] {
-            None => {
-                planner.start(fetcher, replica, generation, from);
-                true
-            }
-            Some(lookahead) => {
-                lookahead.begin(from, read);
-                lookahead.start(&mut planner, replica, generation)
-            }
-        };
-        writable.retain(|cache| cache.failure().inspect(|problem| fetcher.report(cache, problem)).is_none());
-        state = fetcher.lock();
-        state.replicas[replica].refused = !planned;
-    }
-}
 
 /// Records that are planned together, and so can be merged.
 #[derive(Debug, Clone, Copy)]
@@ -149,7 +98,7 @@ impl Planner {
     }
 
     /// Plans a chunk from a row on, and starts its requests.
-    fn start(&mut self, fetcher: &Arc<Fetcher>, replica: usize, generation: u64, from: RowKey) {
+    pub(super) fn start(&mut self, fetcher: &Arc<Fetcher>, replica: usize, generation: u64, from: RowKey) {
         let size = fetcher.chunk;
         let (rows, next) = self.rows(replica, from, size);
         let splits = &fetcher.config.splits;
@@ -260,28 +209,4 @@ impl Planner {
     pub(super) fn walk(&mut self, replica: usize, epoch: u64) -> &mut Walk {
         cursor(&self.config, &mut self.walks[replica], replica, epoch)
     }
-}
-
-/// Opens the shards of records, several at once, while they are needed. Returns those that could be opened.
-pub(super) fn open_shards(splits: &Splits, rows: &[PlannedRow], needed: impl Fn() -> bool + Sync) -> OpenShards {
-    let mut shards: Vec<_> =
-        rows.iter().filter_map(|row| Some((splits.shard_of(row.id()?).ok()?, row.id()?))).collect();
-    shards.sort_unstable();
-    shards.dedup_by_key(|(shard, _)| *shard);
-    let (next, opened) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
-    let open = || {
-        while let Some((number, id)) = shards.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| needed()) {
-            if let Some(shard) = splits.locate(*id).ok().and_then(|at| at.open().ok()) {
-                opened.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, shard);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..shards.len().min(OPENED_AT_ONCE) {
-            // Without more threads, this one opens them all.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, open);
-        }
-        open();
-    });
-    opened.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

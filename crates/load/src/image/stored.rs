@@ -1,7 +1,7 @@
 //! The images of a record.
 
 use super::{pixels, size};
-use crate::bad_samples::SampleError;
+use crate::error::SampleError;
 use crate::groups::Images;
 use shardtool_decode::{Format, ImageInfo};
 use shardtool_format::{index, names};

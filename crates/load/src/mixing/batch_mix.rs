@@ -1,10 +1,10 @@
 //! What was drawn for one batch: the rows that each row shows, and the share of each.
 
+use super::pairs::Pairs;
 use super::pixels::{self, Pixels};
 use super::row_mix::RowMix;
 use crate::mosaic::Mosaics;
 use shardtool_decode::PixelFormat;
-use std::ops::Range;
 
 /// How the rows of one batch are mixed, as [`Mixing::draw`](super::Mixing::draw) drew it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,24 +20,6 @@ pub(super) enum Drawn {
     Pairs(Pairs),
     /// Mosaics of four.
     Mosaics(Mosaics),
-}
-
-/// How pairs of images are mixed.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pairs {
-    /// The share of each row's own image.
-    pub(super) share: f64,
-    /// Columns and rows that are replaced; `None` mixes every value.
-    pub(super) rectangle: Option<(Range<usize>, Range<usize>)>,
-    /// The row that each one is mixed with.
-    pub(super) partners: Vec<usize>,
-}
-
-impl Pairs {
-    /// `valid` says which rows of the batch have a sample.
-    pub(super) fn new(share: f64, rectangle: Option<(Range<usize>, Range<usize>)>, valid: &[bool]) -> Self {
-        Pairs { share, rectangle, partners: partners(valid) }
-    }
 }
 
 impl BatchMix {
@@ -117,24 +99,9 @@ impl BatchMix {
     }
 }
 
-/// Returns for each row the one that it is mixed with: the next valid one; itself if no other is valid, or it is not.
-fn partners(valid: &[bool]) -> Vec<usize> {
-    let n = valid.len();
-    let next = |row: usize| (1..n).map(|step| (row + step) % n).find(|other| valid[*other]);
-    (0..n).map(|row| if valid[row] { next(row).unwrap_or(row) } else { row }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn partners_are_the_next_valid_rows() {
-        assert_eq!(partners(&[true, true, true]), [1, 2, 0]);
-        assert_eq!(partners(&[false, true, false, true, true]), [0, 3, 2, 4, 1]);
-        assert_eq!(partners(&[true, false]), [0, 1]);
-        assert!(partners(&[]).is_empty());
-    }
 
     #[test]
     fn labels_outside_the_classes_are_named() {

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | this one | options, and what is drawn for a batch |
 //! | `batch_mix` | the rows that each row of a batch shows, and its soft label |
+//! | `pairs` | which rows are mixed with which, and their shares |
 //! | `pixels` | mixes the pixels of a batch in place |
 //! | `row_mix` | the same for one row, as numbers for a device that mixes while it normalises |
 
 mod batch_mix;
+mod pairs;
 mod pixels;
 mod row_mix;
 
@@ -21,7 +23,8 @@ pub use row_mix::RowMix;
 use crate::error::{Error, Result};
 use crate::mosaic::Mosaics;
 use crate::options::{BatchTransform, Mosaic, Pairs as PairsOptions};
-use batch_mix::{Drawn, Pairs};
+use batch_mix::Drawn;
+use pairs::Pairs;
 use shardtool_decode::{Random, beta};
 use shardtool_order::{Domain, Rng, key};
 

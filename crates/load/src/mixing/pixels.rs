@@ -1,6 +1,6 @@
 //! Mixes the pixels of a batch in place, on the host.
 
-use super::batch_mix::Pairs;
+use super::pairs::Pairs;
 use half::{bf16, f16};
 use shardtool_decode::{Depth, Dtype, Layout, Output, PixelFormat};
 

@@ -11,7 +11,7 @@
 //!          └──────┴──────┴──────┘
 //! ```
 
-use super::batch_mix::Pairs;
+use super::pairs::Pairs;
 use super::pixels::{WHOLE, fixed_point};
 use crate::mosaic::Mosaics;
 

@@ -1,8 +1,8 @@
 //! The schemas of the options, from which bindings and documents are generated.
 
 use super::{
-    Arrays, AspectRatioBuckets, BadSamples, Clip, Column, DecodedCache, Devices, FurtherImage, Image, LengthBuckets, Mask,
-    Mosaic, Objects, Pairs, Pixels, Prefetch, Replicas, Tokens,
+    Arrays, AspectRatioBuckets, BadSamples, Clip, Column, DecodedCache, Devices, FurtherImage, Image, LengthBuckets,
+    Mask, Mosaic, Objects, Pairs, Pixels, Prefetch, Replicas, Tokens,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;

@@ -1,10 +1,9 @@
 //! Fills a row with clips from single values of its record.
 
 use super::{FillError, RowError, RowMemory, RowTarget, Worker, decoding};
-use crate::bad_samples::SampleError;
 use crate::batch::SharedBatch;
 use crate::clip::distinct;
-use crate::error::Error;
+use crate::error::{Error, SampleError};
 use crate::handover::Work;
 use crate::image::{self, Frame, PlannedClips, SampleDraws, ScratchBytes};
 use crate::memory_pressure::Refused;

@@ -1,8 +1,8 @@
 //! Arrays with an element for each pixel of the record's image.
 
 use crate::arrays::PlannedArrays;
-use crate::bad_samples::SampleError;
 use crate::engine::Engine;
+use crate::error::SampleError;
 use crate::image::{DecodeScratch, PlannedImage};
 use crate::notices::Notice;
 

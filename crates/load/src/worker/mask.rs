@@ -1,7 +1,8 @@
 //! Rows without a sample.
 
 use super::RowTarget;
-use crate::columns::{Cell, ResolvedColumn};
+use crate::cell::Cell;
+use crate::columns::ResolvedColumn;
 use crate::engine::Engine;
 
 /// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the

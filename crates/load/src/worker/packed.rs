@@ -3,7 +3,7 @@
 use super::{RowTarget, Worker};
 use crate::batch::{PartOut, RowOut, SharedBatch};
 use crate::buffer::RowPixels;
-use crate::columns::Cell;
+use crate::cell::Cell;
 use crate::error::Result;
 
 impl Worker<'_> {

@@ -6,11 +6,11 @@ mod mask;
 mod packed;
 
 use crate::arrays::PlannedArrays;
-use crate::bad_samples::{BadSample, SampleError};
+use crate::bad_samples::bad_sample;
 use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{BadSample, Error, Result, SampleError};
 use crate::groups::Images;
 use crate::handover::Work;
 use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
@@ -80,7 +80,7 @@ impl From<Error> for RowError {
 impl RowError {
     /// Classifies an error on a record as a bad sample or the end of the run.
     fn of(id: u64, at: &RecordLocation<'_>, error: SampleError) -> Self {
-        match BadSample::new(id, at, error) {
+        match bad_sample(id, at, error) {
             Ok(bad) => RowError::Bad(Box::new(bad)),
             Err(error) => RowError::Run(error),
         }

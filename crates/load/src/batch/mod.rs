@@ -6,8 +6,9 @@ pub use delivered::{Array, Batch, Masks, Pictures};
 
 use crate::budget::{Live, Reservation};
 use crate::buffer::{RowBuffer, RowPixels};
+use crate::cell::Cell;
 use crate::column_values::Values;
-use crate::columns::{Cell, ResolvedColumn};
+use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result};
 use crate::handover::{Position, Work};
 use crate::mixing::{BatchMix, Pixels};

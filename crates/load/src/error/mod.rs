@@ -1,9 +1,20 @@
 //! Errors of a loader.
+//!
+//! | module | contents |
+//! |---|---|
+//! | this one | why a loader could not be created, or stopped |
+//! | `bad_sample` | samples that could not be read or decoded |
+//! | `array_problem`, `class_difference` | what is wrong with the configuration of arrays; classes that differ |
 
-use crate::array_problem::ArrayProblem;
-use crate::bad_samples::{BadSample, SampleError};
+mod array_problem;
+mod bad_sample;
+mod class_difference;
+
+pub use array_problem::ArrayProblem;
+pub use bad_sample::{BadSample, SampleError};
+pub use class_difference::ClassDifference;
+
 use crate::budget::{MemoryPlan, Usage};
-use crate::classes::ClassDifference;
 use crate::options::InvalidOptions;
 use crate::units::Bytes;
 use std::path::PathBuf;

@@ -1,0 +1,83 @@
+//! Columns compared with a few records of the dataset.
+
+use crate::classes::describe;
+use crate::columns::ResolvedColumn;
+use crate::error::{Error, Result, SampleError};
+use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
+use crate::splits::Splits;
+use shardtool_read::{Record, Split};
+
+/// Returns the expected bytes of a row's ragged values and byte strings, and of its record if that is read into memory:
+/// the maximum of a few records.
+pub(crate) fn expected_bytes(
+    columns: &[ResolvedColumn],
+    splits: &Splits,
+    stored: &SampledRecords,
+    keeps_records: bool,
+) -> u64 {
+    let ragged: Vec<_> = columns.iter().filter(|c| c.width().is_none()).collect();
+    if ragged.is_empty() && !keeps_records {
+        return 0;
+    }
+    let measured = |number: usize, record: &Record| {
+        let mut example = None;
+        let cells = ragged.iter().map(|column| {
+            let mut cell = column.cell();
+            column.read(number, record, &mut example, &mut cell).ok()?;
+            // Stored in the row's cell and in the column's array, both of which grow by doubling.
+            Some(4 * cell.held())
+        });
+        let cells: u64 = cells.collect::<Option<Vec<_>>>()?.into_iter().sum();
+        let own = if keeps_records { record.buffer_bytes() } else { 0 };
+        Some(cells + own)
+    };
+    let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
+        if split.is_in_store() {
+            return stored.of(number).iter().filter_map(|record| measured(number, record)).max();
+        }
+        sampled_ids(split).filter_map(|id| measured(number, &split.get(id).ok()?)).max()
+    });
+    largest.max().unwrap_or(0)
+}
+
+/// Checks that the first record of each split, or the first sampled one in an object store, has the number of values that
+/// each column takes; otherwise every sample would be bad. Checks that no sampled record has more; otherwise many would be.
+pub(crate) fn check_counts(columns: &[ResolvedColumn], splits: &Splits, stored: &SampledRecords) -> Result<()> {
+    for (number, split) in splits.as_slice().iter().enumerate() {
+        if split.is_in_store() {
+            let records = stored.of(number).iter().enumerate();
+            records.into_iter().try_for_each(|(at, record)| check_record(columns, split, number, record, at == 0))?;
+            continue;
+        }
+        for id in sampled_ids(split) {
+            let place = split.locate(id).and_then(|(shard, row)| Ok((split.shard(shard)?, row)));
+            if place.is_ok_and(|(shard, row)| ResolvedColumn::all_in_index(columns, &shard, row)) {
+                continue;
+            }
+            // A damaged record is reported when it is loaded.
+            let Ok(record) = split.get(id) else { continue };
+            check_record(columns, split, number, &record, id == 0)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_record(columns: &[ResolvedColumn], split: &Split, number: usize, record: &Record, first: bool) -> Result<()> {
+    let mut example = None;
+    for column in columns {
+        if let Err(SampleError::Values { feature, expected, found }) =
+            column.read(number, record, &mut example, &mut column.cell())
+            && (first || found > expected)
+        {
+            let key = record.key().map_or_else(|_| String::new(), |key| String::from_utf8_lossy(&key).into_owned());
+            return Err(Error::Values { feature, expected, found, key, split: describe(split) });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the numbers of a few records of a split, evenly distributed.
+fn sampled_ids(split: &Split) -> impl Iterator<Item = u64> {
+    let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
+    (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize)
+}

@@ -33,6 +33,8 @@ pub(crate) struct Picture<'c> {
     pub(crate) format: PixelFormat,
     /// Computes the batch's numbers from its pixels; `None` if it has the pixels.
     pub(crate) normalizer: Option<&'c Normalizer>,
+    /// Whether it has values, which are never normalised.
+    pub(crate) values: bool,
 }
 
 pub(crate) struct ResolvedConfig {
@@ -184,8 +186,9 @@ impl ResolvedConfig {
             let more = images.more.iter().map(|further| (Some(further.feature.as_str()), further.values));
             std::iter::once((first, None)).chain(more).flat_map(move |(feature, values)| {
                 let normalizer = self.normalizer.as_ref().filter(|_| values.is_none());
-                let format = values.unwrap_or(images.pixel_format());
-                self.views.of(bucket).iter().map(move |view| Picture { feature, view, format, normalizer })
+                let format = values.unwrap_or(images.pixel_format);
+                let values = values.is_some();
+                self.views.of(bucket).iter().map(move |view| Picture { feature, view, format, normalizer, values })
             })
         })
     }

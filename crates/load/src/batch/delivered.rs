@@ -9,7 +9,7 @@ use crate::packing::PackedSamples;
 use crate::resolved_config::Picture;
 use shardtool_decode::{LabelDtype, Normalizer, Output, PixelFormat};
 use shardtool_format::array::ArrayDtype;
-use shardtool_order::{Bucket, ResumeState};
+use shardtool_order::{Bucket, ResumeState, Shape};
 use shardtool_read::Record;
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Pictures<'b> {
     pub pixel_format: PixelFormat,
     /// Type, layout and normalisation; `None` for u8, or little-endian u16 with 16 bits.
     pub output: Option<&'b Output>,
+    /// Whether a further image holds values, which are never normalised ([`FurtherKind::Values`](crate::FurtherKind::Values)).
+    pub values: bool,
     /// Clips of a row, and frames of each; `None` without clips.
     pub clips: Option<[usize; 2]>,
     /// The memory of the pixels, as its allocator returned it.
@@ -123,6 +125,7 @@ impl Batch {
             shape: self.shape_of(picture),
             pixel_format: picture.format,
             output: picture.normalizer.map(Normalizer::output),
+            values: picture.values,
             clips: self.0.config.clip().map(|clip| [clip.clips as usize, clip.frames as usize]),
             buffer: rows.buffer(),
             bytes: rows.bytes().unwrap_or_default(),
@@ -239,6 +242,16 @@ impl Batch {
     /// Returns the bucket of its rows; `None` without buckets.
     pub fn bucket(&self) -> Option<Bucket> {
         self.0.config.plan.buckets().map(|buckets| buckets.as_slice()[self.0.bucket])
+    }
+
+    /// Returns the number of values to which ragged columns can be padded: the tokens of a packed row, or the bound of a bucket of
+    /// lengths; `None` for other batches.
+    pub fn row_length(&self) -> Option<usize> {
+        match (self.packed(), self.bucket().map(|bucket| bucket.shape)) {
+            (Some(packed), _) => Some(packed.capacity),
+            (None, Some(Shape::Length(bound))) => Some(bound.get() as usize),
+            (None, Some(Shape::Image(_)) | None) => None,
+        }
     }
 
     /// Returns the epoch, from 0.

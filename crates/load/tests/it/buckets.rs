@@ -222,7 +222,7 @@ fn samples_of_similar_lengths_share_a_batch() {
     while let Some(batch) = loader.next_batch().unwrap() {
         let bucket = batch.bucket().unwrap();
         let Shape::Length(bound) = bucket.shape else { panic!("{bucket:?}") };
-        assert_eq!(batch.len(), bucket.batch.get() as usize);
+        assert_eq!((batch.len(), batch.row_length()), (bucket.batch.get() as usize, Some(bound.get() as usize)));
         assert_eq!(bucket.batch.get(), (8 / bound.get()).min(6));
         let Some(Values::Int64(labels)) = batch.column("image/class/label") else { panic!("labels") };
         for label in labels.iter().filter(|label| **label >= 0) {

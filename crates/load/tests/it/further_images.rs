@@ -24,7 +24,8 @@ fn equal_to_masks(config: &Config) {
             assert_eq!((batch.ids(), batch.images()), (expected.ids(), expected.images()));
             let further = batch.pictures().find(|array| array.feature == Some(MASK)).unwrap();
             assert_eq!((further.pixel_format, further.output.is_none()), (PixelFormat::GRAY16, true));
-            assert_eq!(further.shape, [batch.len(), 32, 32, 1]);
+            assert!(further.values && batch.pictures().filter(|array| array.values).count() == 1);
+            assert_eq!((further.shape, batch.row_length()), ([batch.len(), 32, 32, 1], None));
             let (row, masks) = (further.bytes.len() / batch.len(), expected.masks().next().unwrap());
             for (row, (valid, (values, mask))) in
                 batch.valid().iter().zip(further.bytes.chunks(row).zip(masks.bytes.chunks(row))).enumerate()

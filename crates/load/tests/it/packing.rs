@@ -77,6 +77,7 @@ fn every_sample_is_in_one_row_with_its_tokens() {
         while let Some(batch) = loader.next_batch().unwrap() {
             assert_eq!((batch.len(), batch.epoch()), (3, epoch));
             let (packed, (offsets, values)) = (batch.packed().unwrap(), ragged(&batch));
+            assert_eq!(batch.row_length(), Some(CAPACITY as usize));
             let Some(Values::RaggedInt64 { offsets: of_labels, values: labels }) = batch.column(LABEL) else {
                 panic!("labels")
             };

@@ -8,7 +8,7 @@ use serde_json::json;
 use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Output, Probe};
 use shardtool_decode::PixelFormat;
 use shardtool_format::Chain;
-use shardtool_load::Stats;
+use shardtool_load::{Content, Stats};
 use std::io::Write;
 
 /// Which device batches are delivered on, and the type and layout of images.
@@ -65,7 +65,11 @@ impl DeviceArguments {
                 Chain(&error)
             )
         })?;
-        let output = self.output(PixelFormat::RGB8, DtypeName::Float16)?;
+        let format = match &config.content {
+            Content::Images(images) => images.pixel_format,
+            _ => PixelFormat::RGB8,
+        };
+        let output = self.output(format, DtypeName::Float16)?;
         let mut on_device = Config::default();
         (on_device.output, on_device.device_memory_limit) = (output, self.device_memory_limit);
         OnDevice::new(&device, on_device, config).map(Some)

@@ -1,7 +1,8 @@
 use crate::dlpack::{self, Exported};
 use crate::error::{During, Error, Result};
 use crate::feed::Rows;
-use crate::layout::{Element, Part, SlotLayout, Value};
+use crate::layout::SlotLayout;
+use crate::part::{Element, Part, Value};
 use crate::slot::Lease;
 use crate::view::View;
 use cudarc::driver::CudaStream;
@@ -30,15 +31,15 @@ impl DeviceBatch {
     /// Returns N, the number of rows, including rows without a sample.
     #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
     pub fn len(&self) -> usize {
-        self.layout.pixels[0]
+        self.layout.rows()
     }
 
-    /// Returns type, layout and normalisation of the images.
+    /// Returns type, layout and normalisation of the images that are normalised.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Returns the batch's data on the host: ids, `valid`, labels and other columns, and its position in the epoch.
+    /// Returns what the batch has on the host as well: ids, `valid`, labels and other columns, and its position in the epoch.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -53,7 +54,7 @@ impl DeviceBatch {
         self.lease.slot().buffer.context().ordinal()
     }
 
-    /// Returns the number of bytes of pixels that were copied to the device: N·H·W·3, as u8.
+    /// Returns the number of bytes of images that were copied to the device: N·H·W·3 u8 of those that it normalises.
     pub fn pixel_bytes(&self) -> usize {
         self.layout.pixel_bytes()
     }
@@ -66,15 +67,15 @@ impl DeviceBatch {
         self.lease.slot().ready.synchronize().during("waiting for a batch")
     }
 
-    /// Returns the names of the columns that have an array on the device.
-    pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.layout.columns()
+    /// Returns the names of the arrays.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.layout.parts()
     }
 
     /// Returns the shape of an array.
     ///
     /// # Errors
-    /// [`Error::NoColumn`].
+    /// [`Error::NoColumn`], [`Error::NoPart`].
     pub fn shape(&self, part: Part<'_>) -> Result<&[usize]> {
         self.layout.part(part).map(|part| part.shape.as_slice())
     }
@@ -82,7 +83,7 @@ impl DeviceBatch {
     /// Returns the type of an array's values.
     ///
     /// # Errors
-    /// [`Error::NoColumn`].
+    /// [`Error::NoColumn`], [`Error::NoPart`].
     pub fn element(&self, part: Part<'_>) -> Result<Element> {
         self.layout.part(part).map(|part| part.element)
     }
@@ -91,7 +92,7 @@ impl DeviceBatch {
     ///
     /// # Errors
     /// [`Error::Type`] if the values are not of type `T`, [`Error::StreamContext`] if `stream` does not belong to the
-    /// primary context of this device, [`Error::NoColumn`], and [`Error::Driver`].
+    /// primary context of this device, [`Error::NoColumn`], [`Error::NoPart`], and [`Error::Driver`].
     pub fn view<T: Value>(&self, part: Part<'_>, stream: &Arc<CudaStream>) -> Result<View<'_, T>> {
         let part = self.layout.part(part)?;
         part.expect::<T>()?;
@@ -111,7 +112,7 @@ impl DeviceBatch {
     /// with the whole device first.
     ///
     /// # Errors
-    /// [`Error::NoColumn`], and [`Error::Driver`].
+    /// [`Error::NoColumn`], [`Error::NoPart`], and [`Error::Driver`].
     pub fn address(&self, part: Part<'_>) -> Result<u64> {
         let part = self.layout.part(part)?;
         let buffer = &self.lease.slot().buffer;
@@ -128,7 +129,7 @@ impl DeviceBatch {
     /// then on the given stream; if that stream is unknown (2 or −1), it waits for the whole device.
     ///
     /// # Errors
-    /// [`Error::Stream`] for other numbers, [`Error::NoColumn`], and [`Error::Driver`].
+    /// [`Error::Stream`] for other numbers, [`Error::NoColumn`], [`Error::NoPart`], and [`Error::Driver`].
     ///
     /// # Safety
     /// A handle above 2 is a stream of this device's primary context, and stays valid until the array is deleted. The

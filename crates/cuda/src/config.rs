@@ -1,13 +1,18 @@
 use crate::error::{Error, Result};
-use shardtool_decode::{Output, PixelFormat};
+use shardtool_decode::Output;
 use std::time::Duration;
 
 /// Options of a device loader.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
-    /// Type, layout and normalisation of the images.
+    /// Type, layout and normalisation of the images. Its pixel format is that of the images.
     pub output: Output,
+    /// Delivers images as the host has them, u8 or u16 `[N, H, W, C]`, instead of as `output` says.
+    pub raw: bool,
+    /// Ragged columns that become arrays of rows of one length, with what follows the values of a row: in batches whose rows have
+    /// a length ([`HostBatch::row_length`](crate::HostBatch::row_length)).
+    pub padded: Vec<(String, f64)>,
     /// Largest number of batches that have memory on the device, at least 2: those that the consumer holds, one being
     /// uploaded, and those that are ready. Memory is allocated batch by batch, when it is needed.
     pub slots: usize,
@@ -35,6 +40,8 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             output: Output::default(),
+            raw: false,
+            padded: vec![],
             slots: 4,
             device_memory_limit: None,
             retain_bytes: None,
@@ -48,10 +55,12 @@ impl Config {
         if self.slots < 2 {
             return Err(Error::Option { option: "slots", value: self.slots as f64, expected: "2 or more" });
         }
-        if self.output.pixel_format() != PixelFormat::RGB8 {
-            return Err(Error::OnHost { option: self.output.pixel_format().name() });
-        }
         Ok(())
+    }
+
+    /// Returns how images are normalised; `None` if they are not.
+    pub(crate) fn normalization(&self) -> Option<&Output> {
+        Some(&self.output).filter(|_| !self.raw)
     }
 
     /// Returns how long to wait for a consumer that holds every batch.

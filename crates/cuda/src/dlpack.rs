@@ -1,7 +1,6 @@
 //! Exports arrays to other frameworks in the structs of DLPack: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
-use crate::layout::Element;
-use shardtool_decode::Dtype;
+use crate::part::Element;
 use std::any::Any;
 use std::ffi::c_void;
 
@@ -110,11 +109,11 @@ impl Exported {
         shape: &[usize],
     ) -> Self {
         let code = match element {
-            Element::I64 => 0,
-            Element::U64 => 1,
-            Element::F32 | Element::F64 | Element::Pixel(Dtype::F32 | Dtype::F16) => 2,
-            Element::Pixel(Dtype::Bf16) => 4,
-            Element::Bool => 6,
+            Element::I8 | Element::I16 | Element::I32 | Element::I64 => 0,
+            Element::U8 | Element::U16 | Element::U32 | Element::U64 => 1,
+            Element::F16 | Element::F32 | Element::F64 => 2,
+            Element::Bf16 => 4,
+            Element::Bool | Element::StoredBool => 6,
         };
         let dtype = DataType { code, bits: 8 * element.bytes() as u8, lanes: 1 };
         let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();

@@ -44,28 +44,32 @@ pub enum Error {
         /// What limits the memory; `None` if `slots` is the limit.
         shortage: Option<Shortage>,
     },
-    /// Batches of this option cannot be uploaded.
-    #[error("batches of `{option}` stay on the host: use a loader without a device")]
-    OnHost {
-        /// The option.
-        option: &'static str,
+    /// The device was to normalise images of a format for which it has no kernel.
+    #[error("a device normalises RGB of 8 bits only: deliver images of the format {format} normalised, or as they are")]
+    PixelFormat {
+        /// The format.
+        format: &'static str,
     },
-    /// A batch has another shape than the first one.
-    #[error(
-        "batch has shape {found:?} (N, H, W, channels), expected {expected:?}, the shape of the loader's first batch"
-    )]
-    Shape {
-        /// Shape of the first batch.
-        expected: [usize; 4],
-        /// Shape of this batch.
-        found: [usize; 4],
+    /// Images that the device was to normalise have another shape than `[…, H, W, 3]`, or no pixels.
+    #[error("images have shape {found:?}, expected u8 […, H, W, 3] to normalise on the device")]
+    Images {
+        /// Shape of the images.
+        found: Vec<usize>,
     },
-    /// The pixels of a batch are not as many bytes as its shape says.
-    #[error("batch has {found} bytes of pixels, expected {expected} from its shape")]
-    PixelBytes {
-        /// N·H·W·3.
+    /// An array of a batch is not as many bytes as its shape says.
+    #[error("an array of the batch has {found} bytes, expected {expected} from its shape")]
+    ArrayBytes {
+        /// Bytes of the values of that shape.
         expected: usize,
-        /// Bytes of the batch.
+        /// Bytes of the array.
+        found: usize,
+    },
+    /// A batch has other arrays than the same batch had before.
+    #[error("a batch returned {found} arrays, and {expected} before")]
+    Arrays {
+        /// Arrays that it had.
+        expected: usize,
+        /// Arrays that it has.
         found: usize,
     },
     /// The way in which the device shall mix a batch does not fit its images.
@@ -79,9 +83,9 @@ pub enum Error {
         /// The shape of the images that are mixed.
         found: [usize; 3],
     },
-    /// The loader delivers no images, so there is nothing to upload.
-    #[error("the loader delivers no images: a device loader needs `Content::Images`")]
-    NoImages,
+    /// The loader delivers records, which stay on the host.
+    #[error("records stay on the host: a device loader needs `Content::Images` or `Content::Columns`")]
+    Records,
     /// The value of an option is not valid.
     #[error("`{option}` is {value}: expected {expected}")]
     Option {
@@ -117,6 +121,14 @@ pub enum Error {
         /// The requested name.
         name: String,
         /// Names of its columns.
+        known: Vec<String>,
+    },
+    /// A batch has no such array on the device.
+    #[error("the batch has no array {part} on the device; it has: {}", known.join(", "))]
+    NoPart {
+        /// The requested array.
+        part: String,
+        /// Its arrays.
         known: Vec<String>,
     },
     /// An array was requested with another type than its values have.

@@ -116,6 +116,35 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
         }
     }
 
+    /// Uploader: returns a slot that `fits`: a free one, a new one, or the next one that is released. Frees slots that do not fit,
+    /// so that larger ones take their memory. `allocate` returns the reason if there is no memory for another one, and fails if it
+    /// is told that there are no others to wait for. `None` if the consumer is gone.
+    pub(crate) fn fitting_slot<X>(
+        &self,
+        fits: impl Fn(&S) -> bool,
+        mut allocate: impl FnMut(bool) -> Result<Result<S, W>, X>,
+    ) -> Result<Option<S>, X> {
+        let mut refused = None;
+        loop {
+            match self.acquire(refused) {
+                Acquired::Slot(slot) if fits(&slot) => return Ok(Some(slot)),
+                Acquired::Slot(slot) => {
+                    drop(slot);
+                    self.lost();
+                    refused = None;
+                }
+                Acquired::Stopped => return Ok(None),
+                Acquired::Grow => match allocate(self.slots() > 0)? {
+                    Ok(slot) => {
+                        self.grew();
+                        return Ok(Some(slot));
+                    }
+                    Err(reason) => refused = Some(reason),
+                },
+            }
+        }
+    }
+
     /// Uploader: records that it allocated a slot after [`Acquired::Grow`].
     pub(crate) fn grew(&self) {
         self.lock().slots += 1;

@@ -1,10 +1,11 @@
 use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loader::{DeviceLoader, MemoryUse};
 use crate::memory::PinnedAlloc;
-use shardtool_load::{BadSample, Loader, Monitor, Notice, Stats};
+use shardtool_decode::PixelFormat;
+use shardtool_load::{BadSample, Field, Loader, Monitor, Notice, PixelDtype, Stats};
 use shardtool_order::ResumeState;
 use std::sync::Arc;
 
@@ -22,12 +23,14 @@ pub struct ImageLoader {
 }
 
 impl ImageLoader {
-    /// Creates a loader of `load`'s replica on `device`. Batches are copied as u8 from pinned memory, regardless of
-    /// [`shardtool_load::Config::alloc`] and the type and normalisation of its image. If rows are mixed
-    /// ([`shardtool_load::Config::batch_transform`]), the device does it, with the values that the host's u8 batches have.
+    /// Creates a loader of `load`'s replica on `device`. Batches are copied from pinned memory, regardless of
+    /// [`shardtool_load::Config::alloc`]. RGB images of 8 bits are copied as u8 and normalised on the device; if rows are mixed
+    /// ([`shardtool_load::Config::batch_transform`]), the device does it, with the values that the host's u8 batches have. Grey and
+    /// 16-bit images are mixed and normalised by the workers, with equal values. Both are as [`shardtool_load::Pixels`] says,
+    /// regardless of [`Config::output`] and [`Config::raw`]: float32, NCHW, if it says nothing.
     ///
     /// # Errors
-    /// Those of [`Loader::new`] and [`DeviceLoader::new`].
+    /// Those of [`Loader::new`] and [`DeviceLoader::new`]; [`Error::Records`].
     pub fn new(device: &Device, config: Config, load: &shardtool_load::Config) -> Result<Self> {
         let mut group = Self::group(std::slice::from_ref(device), config, load, &[load.replica.rank()])?;
         Ok(group.remove(0))
@@ -51,7 +54,19 @@ impl ImageLoader {
         let pinned = PinnedAlloc::new(first);
         let mut load = load.clone();
         load.alloc = Arc::new(pinned.clone());
-        load.defer_pixels = true;
+        let mut config = config;
+        if load.fields.iter().any(|field| matches!(field, Field::Record)) {
+            return Err(Error::Records);
+        }
+        if let Some(pixels) = load.pixels_mut() {
+            config.raw = pixels.dtype == Some(PixelDtype::Uint16);
+            config.output = pixels.normalization().map_err(shardtool_load::Error::from)?;
+            let on_device = !config.raw && pixels.format() == PixelFormat::RGB8;
+            if !config.raw && pixels.dtype.is_none() {
+                pixels.dtype = Some(PixelDtype::Float32);
+            }
+            load.defer_pixels = on_device;
+        }
         let loaders = Loader::group(&load, ranks)?;
         let on_device = |(loader, device): (Loader, &Device)| {
             let (monitor, steps, state) = (loader.monitor(), loader.len(), loader.state());

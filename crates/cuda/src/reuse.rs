@@ -3,9 +3,9 @@
 //!
 //! | memory | in use by | may be written again when |
 //! |---|---|---|
-//! | a slot: device memory of a delivered batch | the kernel of its upload; streams of the consumer | the event recorded behind the kernel has passed, and those recorded on the consumer's streams when the batch was dropped; if a stream is unknown, the whole context is idle |
-//! | a staging buffer on the device: u8 pixels | the copy and the kernel of one upload | the event recorded behind the kernel has passed |
-//! | its memory on the host (pinned): the batch that pixels are copied from, and the row data | the copies of the same upload | the event recorded behind the copies has passed |
+//! | a slot: device memory of a delivered batch | the copies and kernels of its upload; streams of the consumer | the event recorded behind the kernels has passed, and those recorded on the consumer's streams when the batch was dropped; if a stream is unknown, the whole context is idle |
+//! | a staging buffer on the device: u8 pixels | the copies and kernels of one upload | the event recorded behind the kernels has passed |
+//! | its memory on the host (pinned): the batch that arrays are copied from, and the row data | the copies of the same upload | the event recorded behind the copies has passed |
 //!
 //! Uses of device memory are ordered between streams; the host waits only if a stream is unknown or memory is freed.
 //! The host writes pinned memory itself, so it must wait for the event.

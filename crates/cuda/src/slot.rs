@@ -13,7 +13,7 @@ pub(crate) struct Slot {
     pub(crate) ready: CudaEvent,
     /// The events that must pass before the next upload.
     pub(crate) reuse: SlotReuse,
-    _reservation: Reservation,
+    reservation: Reservation,
 }
 
 /// Hand-over of slots between the upload thread and the consumer.
@@ -23,7 +23,12 @@ impl Slot {
     pub(crate) fn new(buffer: DeviceBuffer, reservation: Reservation) -> Result<Self> {
         let ready = buffer.context().new_event(None).during("creating an event")?;
         let reuse = SlotReuse::new(buffer.context());
-        Ok(Slot { buffer, ready, reuse, _reservation: reservation })
+        Ok(Slot { buffer, ready, reuse, reservation })
+    }
+
+    /// Returns its size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.reservation.bytes() as usize
     }
 
     /// Makes `stream` wait for the last upload, whose kernel reads the row data, and for the consumers of its batch.

@@ -1,38 +1,46 @@
 //! Uploads batches through two staging buffers and two streams. The host waits only until the copies of the batch before
-//! the previous one are done.
+//! the previous one are done, and if memory must grow.
 //!
 //! ```text
-//! copy stream   │ batch 0: pixels ▶ staging 0, row data ▶ slot │ batch 1 ▶ staging 1, slot │ batch 2 ▶ staging 0, slot │
-//! work stream                                                  │ kernel 0 ▶ slot           │ kernel 1 ▶ slot           │
+//! copy stream   │ batch 0: pixels ▶ staging 0, other arrays ▶ slot │ batch 1 ▶ staging 1, slot │ batch 2 ▶ staging 0, slot │
+//! work stream                                                      │ kernels 0 ▶ slot          │ kernels 1 ▶ slot          │
 //! ```
-//! Pixels arrive as u8 in a staging buffer, and the kernel writes them normalised into a slot. While it runs, the next
-//! batch is copied, so the copies follow each other without a gap: all are on one stream, since a copy on another stream
-//! would wait for those that occupy the bus, and the kernel behind it too.
+//! Pixels arrive as u8 in a staging buffer, and kernels write them normalised into a slot. Arrays that are delivered as they are
+//! and the row data are copied into the slot itself. While the kernels run, the next batch is copied, so the copies follow each
+//! other without a gap: all are on one stream, since a copy on another stream would wait for those that occupy the bus, and the
+//! kernel behind it too.
+//!
+//! Batches may differ in size. A slot or a buffer that is too small for one is replaced, by one for the largest so far.
 
 use crate::batch::DeviceBatch;
 use crate::config::Config;
 use crate::device::Device;
 use crate::error::{During, Error, Result};
-use crate::exchange::Acquired;
-use crate::feed::{HostBatch, Rows};
+use crate::feed::{HostArray, HostBatch};
 use crate::kernel::{Images, Kernel};
-use crate::layout::SlotLayout;
+use crate::layout::{Arrival, Room, SlotLayout, StagedImages};
 use crate::memory::{DeviceBuffer, DeviceMemory, PinnedAlloc, PinnedBuffer, Reservation};
 use crate::reuse::{StagingReuse, wait_for_streams};
+use crate::row_data;
 use crate::slot::{Lease, Slot, SlotExchange};
 use cudarc::driver::{CudaStream, result};
+use shardtool_decode::PixelFormat;
 use std::sync::Arc;
 
 /// Uploads batches into slots, on the upload thread.
 pub(crate) struct Uploader<B> {
     exchange: Arc<SlotExchange>,
     config: Config,
-    kernel: Kernel,
+    /// `None` if the images of the configuration have none.
+    kernel: Option<Kernel>,
     copy: Arc<CudaStream>,
     work: Arc<CudaStream>,
     device_memory: DeviceMemory,
     pinned: PinnedAlloc,
-    layout: Option<Arc<SlotLayout>>,
+    /// Whether the first batch was mixed; `None` before.
+    mixes: Option<bool>,
+    /// Bytes of new slots.
+    slot_bytes: usize,
     staging: Vec<Staging<B>>,
     /// Index of the staging buffer that the next batch goes through.
     next: usize,
@@ -40,14 +48,26 @@ pub(crate) struct Uploader<B> {
 
 /// Where the pixels of one upload arrive.
 struct Staging<B> {
-    pixels: DeviceBuffer,
-    /// Ids, `valid` and columns, on the host.
+    /// `None` if the device normalises no images.
+    pixels: Option<(DeviceBuffer, Reservation)>,
+    /// Ids, `valid`, columns and packed rows, on the host.
     row_data: PinnedBuffer,
     /// The events that must pass before the kernel runs, and before this buffer and `host` are used again.
     reuse: StagingReuse,
-    /// The batch that pixels are copied from.
+    /// The batch that arrays are copied from.
     host: Option<B>,
-    reservation: Reservation,
+}
+
+impl<B> Staging<B> {
+    /// Bytes of pixels that fit.
+    fn pixel_bytes(&self) -> usize {
+        self.pixels.as_ref().map_or(0, |(_, reservation)| reservation.bytes() as usize)
+    }
+
+    /// Address of the pixels; 0 without any.
+    fn pixels(&self) -> u64 {
+        self.pixels.as_ref().map_or(0, |(buffer, _)| buffer.address())
+    }
 }
 
 /// Number of staging buffers: one is copied to while the kernel reads the other.
@@ -62,14 +82,16 @@ impl<B: HostBatch> Uploader<B> {
         exchange: Arc<SlotExchange>,
     ) -> Result<Self> {
         let stream = || device.context().new_stream().during("creating a stream");
+        let output = config.normalization().filter(|output| output.pixel_format() == PixelFormat::RGB8);
         Ok(Uploader {
             exchange,
-            kernel: Kernel::load(device, config.output)?,
+            kernel: output.map(|output| Kernel::load(device, *output)).transpose()?,
             copy: stream()?,
             work: stream()?,
             device_memory,
             pinned,
-            layout: None,
+            mixes: None,
+            slot_bytes: 0,
             staging: Vec::with_capacity(STAGING),
             next: 0,
             config,
@@ -97,29 +119,35 @@ impl<B: HostBatch> Uploader<B> {
     }
 
     fn queue(&mut self, batch: B) -> Result<Option<DeviceBatch>> {
-        let rows = batch.rows();
-        let layout = self.layout_of(&batch, &rows)?;
-        if self.staging.len() < STAGING {
-            self.add_staging(&layout)?;
+        let mut rows = batch.rows();
+        if let Some(length) = batch.row_length() {
+            row_data::pad(&mut rows, &self.config.padded, length);
         }
+        let row_arrays = row_data::arrays(&rows);
+        let layout = self.layout_of(&batch, &row_arrays, rows.valid.len())?;
+        self.prepare_staging(&layout)?;
         let staging = &mut self.staging[self.next];
         let host: &B = staging.host.insert(batch);
-        let pixels = host.images().ok_or(Error::NoImages)?;
-        if pixels.len() != layout.pixel_bytes() {
-            return Err(Error::PixelBytes { expected: layout.pixel_bytes(), found: pixels.len() });
-        }
-        let mix = host.mix().map(|mix| layout.check_mix(mix)).transpose()?.filter(|mix| !mix.is_identity());
+        let mix = host.mix().filter(|mix| !mix.is_identity());
         self.copy.context().bind_to_thread().during("entering the device's context")?;
         staging.reuse.order_before(&self.copy)?;
-        // SAFETY: the buffer has `pixel_bytes` bytes, as many as `pixels`, and the stream waits for its last kernel
-        // (`order_before`). The pixels stay where they are in `staging.host`, which is dropped after this copy is done:
-        // `free_staging` waits for an event behind it, `upload` and `drop` for both streams.
-        unsafe { result::memcpy_htod_async(staging.pixels.address(), pixels, self.copy.cu_stream()) }
-            .during("queueing a copy")?;
-        layout.write_row_data(&rows, mix, staging.row_data.as_mut_slice());
+        let pixels = staging.pixels.as_ref().map_or(0, |(buffer, _)| buffer.address());
+        for (array, (_, arrival)) in same_arrays(host, &layout)?.iter().zip(layout.arrays()) {
+            let Arrival::Normalized(StagedImages { bytes, .. }) = arrival else { continue };
+            check_bytes(array, bytes.len())?;
+            // SAFETY: the buffer has `layout.staging().used` bytes (`prepare_staging`), of which these are as many as the array
+            // has, and the stream waits for its last kernel (`order_before`). The pixels stay where they are in `staging.host`,
+            // which is dropped after this copy is done: `free_staging` waits for an event behind it, `upload` and `drop` for both
+            // streams.
+            unsafe { result::memcpy_htod_async(pixels + bytes.start as u64, array.bytes, self.copy.cu_stream()) }
+                .during("queueing a copy")?;
+        }
+        let target = &mut staging.row_data.as_mut_slice()[..layout.pinned().used];
+        layout.write_row_data(&row_arrays, mix, target);
         let mixed = mix.is_some();
+        drop(row_arrays);
 
-        let Some(slot) = self.acquire(&layout)? else { return Ok(None) };
+        let Some(slot) = self.acquire(layout.slot().used)? else { return Ok(None) };
         match self.fill(slot, &layout, mixed) {
             Ok(slot) => {
                 self.next = (self.next + 1) % STAGING;
@@ -133,28 +161,45 @@ impl<B: HostBatch> Uploader<B> {
         }
     }
 
-    /// Queues the work that turns the current staging buffer into a batch in `slot`; `mixed` says whether its rows are
-    /// mixed.
+    /// Queues the work that turns the current staging buffer and its host batch into a batch in `slot`; `mixed` says whether its
+    /// rows are mixed.
     fn fill(&mut self, mut slot: Slot, layout: &SlotLayout, mixed: bool) -> Result<Slot> {
         let (staging, copy, work) = (&self.staging[self.next], &self.copy, &self.work);
         let filled = (|| {
             slot.order_before(copy)?;
-            let [n, h, w, _] = layout.pixels;
-            let target = slot.buffer.address() + layout.row_data().start as u64;
-            // SAFETY: the slot has `layout.total()` bytes, of which the row data are the last; the staging buffer keeps
-            // its side until this copy is done (`free_staging`). `order_before` made the stream wait for the slot's last
-            // upload and its consumers.
-            unsafe { result::memcpy_htod_async(target, staging.row_data.as_slice(), copy.cu_stream()) }
-                .during("queueing a copy")?;
+            let to = slot.buffer.address();
+            let host = staging.host.as_ref().expect("`queue` has put the batch there");
+            for (array, (part, arrival)) in same_arrays(host, layout)?.iter().zip(layout.arrays()) {
+                if *arrival != Arrival::Copied || part.bytes.is_empty() {
+                    continue;
+                }
+                check_bytes(array, part.bytes.len())?;
+                // SAFETY: the slot has `layout.slot().used` bytes (`acquire`), of which these are as many as the array has.
+                // `order_before` made the stream wait for the slot's last upload and its consumers. The array stays where it is
+                // in `staging.host` until this copy is done, as the pixels in `queue`.
+                unsafe { result::memcpy_htod_async(to + part.bytes.start as u64, array.bytes, copy.cu_stream()) }
+                    .during("queueing a copy")?;
+            }
+            let row_data = &staging.row_data.as_slice()[..layout.pinned().used];
+            let target = to + layout.row_data().start as u64;
+            // SAFETY: the row data are the last of the `layout.slot().used` bytes; the staging buffer keeps its side until this
+            // copy is done (`free_staging`). The stream waits as above.
+            unsafe { result::memcpy_htod_async(target, row_data, copy.cu_stream()) }.during("queueing a copy")?;
             staging.reuse.copied(copy, work)?;
-            let (from, to) = (staging.pixels.address(), slot.buffer.address());
-            let images = Images { from, to, n: n as u32, hw: (h * w) as u32, width: w as u32 };
-            let mixes = layout.mixes().filter(|_| mixed).map(|start| to + start as u64);
-            // SAFETY: this stream waits for both copies (`copied`). The staging buffer then holds [n, h, w, 3] u8, and
-            // the slot begins with the images; both come from `DeviceBuffer`, aligned to 256 bytes. The row data have the
-            // words of a `BatchMix` of [n, h, w] at `mixes` (`check_mix`), also aligned to 256 bytes. `reuse` and
-            // `ready`, recorded behind the kernel, keep all from being written before it is done.
-            unsafe { self.kernel.launch(work, &images, mixes) }?;
+            let mut mixes = layout.mixes().filter(|_| mixed).map(|start| to + start as u64);
+            for (part, arrival) in layout.arrays() {
+                let (Arrival::Normalized(StagedImages { bytes, n, hw, width }), Some(kernel)) = (arrival, &self.kernel)
+                else {
+                    continue;
+                };
+                let (from, to) = (staging.pixels() + bytes.start as u64, to + part.bytes.start as u64);
+                let images = Images { from, to, n: *n, hw: *hw, width: *width };
+                // SAFETY: this stream waits for all copies (`copied`). The staging buffer then holds [n, h, w, 3] u8 at `bytes`,
+                // and `part` of the slot has room for as many values; both are aligned to 256 bytes, as are `DeviceBuffer`s. The
+                // row data have the words of a `BatchMix` of the first images at `mixes`, also aligned to 256 bytes. `reuse` and
+                // `ready`, recorded behind the kernels, keep all from being written before they are done.
+                unsafe { kernel.launch(work, &images, mixes.take()) }?;
+            }
             staging.reuse.read(work)?;
             slot.ready.record(work).during("recording an upload")
         })();
@@ -165,59 +210,60 @@ impl<B: HostBatch> Uploader<B> {
         filled.map(|()| slot)
     }
 
-    /// Returns the layout of the loader's slots, which the first batch decides.
-    fn layout_of(&mut self, batch: &B, rows: &Rows) -> Result<Arc<SlotLayout>> {
-        let found = batch.shape().ok_or(Error::NoImages)?;
-        match &self.layout {
-            Some(layout) if layout.pixels == found => Ok(layout.clone()),
-            Some(layout) => Err(Error::Shape { expected: layout.pixels, found }),
-            None => {
-                let [n, h, w, _] = found;
-                let fits = found[3] == 3 && n <= u32::MAX as usize && h * w <= u32::MAX as usize;
-                if !fits || found.contains(&0) {
-                    return Err(Error::Shape { expected: [n.max(1), h.max(1), w.max(1), 3], found });
-                }
-                let layout = SlotLayout::new(found, rows, &self.config.output, batch.mix().is_some());
-                Ok(self.layout.insert(Arc::new(layout)).clone())
-            }
+    /// Lays out a batch.
+    fn layout_of(&mut self, batch: &B, row_arrays: &[row_data::RowArray<'_>], rows: usize) -> Result<Arc<SlotLayout>> {
+        let mix = batch.mix();
+        if let (Some(mix), Some(false)) = (mix, self.mixes) {
+            return Err(Error::Mix { expected: None, found: mix.shape() });
         }
+        let layout = SlotLayout::new(rows, &batch.arrays(), row_arrays, self.config.normalization(), mix)?;
+        self.mixes.get_or_insert(mix.is_some());
+        self.slot_bytes = self.slot_bytes.max(layout.slot().reserved);
+        Ok(Arc::new(layout))
     }
 
-    fn add_staging(&mut self, layout: &SlotLayout) -> Result<()> {
+    /// Allocates both staging buffers, and replaces the next one if it is too small.
+    fn prepare_staging(&mut self, layout: &SlotLayout) -> Result<()> {
+        let (pixels, row_data) = (layout.staging(), layout.pinned());
+        let allocate = |room: Room| (room.used > 0).then(|| self.device_memory.allocate(room.reserved)).transpose();
         while self.staging.len() < STAGING {
-            let bytes = layout.pixel_bytes();
-            let (pixels, reservation) = self.device_memory.allocate(bytes)?;
-            let context = self.copy.context();
             self.staging.push(Staging {
-                pixels,
-                row_data: self.pinned.buffer(layout.row_data().len())?,
-                reuse: StagingReuse::new(context)?,
+                pixels: allocate(pixels)?,
+                row_data: self.pinned.buffer(row_data.reserved)?,
+                reuse: StagingReuse::new(self.copy.context())?,
                 host: None,
-                reservation,
             });
+        }
+        let staging = &mut self.staging[self.next];
+        if staging.row_data.as_slice().len() < row_data.used {
+            // Its last copy is done (`free_staging`).
+            staging.row_data = self.pinned.buffer(row_data.reserved)?;
+        }
+        if staging.pixel_bytes() < pixels.used {
+            wait_for_streams(&[&self.copy, &self.work]);
+            staging.pixels = None;
+            staging.pixels = allocate(pixels)?;
         }
         Ok(())
     }
 
-    /// Returns a slot to fill: a free one, a new one within the limits, or the next one that is released. `None` if the
-    /// consumer is gone.
-    fn acquire(&mut self, layout: &SlotLayout) -> Result<Option<Slot>> {
-        let mut refused = None;
-        loop {
-            match self.exchange.acquire(refused) {
-                Acquired::Slot(slot) => return Ok(Some(slot)),
-                Acquired::Stopped => return Ok(None),
-                Acquired::Grow => match self.device_memory.allocate(layout.total()) {
-                    Ok((buffer, reservation)) => {
-                        let slot = Slot::new(buffer, reservation)?;
-                        self.exchange.grew();
-                        return Ok(Some(slot));
-                    }
-                    Err(Error::DeviceMemory(shortage)) if self.exchange.slots() > 0 => refused = Some(shortage),
-                    Err(error) => return Err(error),
-                },
+    /// Returns a slot to fill, of at least `bytes` bytes: a free one, a new one within the limits, or the next one that is
+    /// released. `None` if the consumer is gone.
+    fn acquire(&mut self, bytes: usize) -> Result<Option<Slot>> {
+        let memory = &self.device_memory;
+        let allocate = |others: bool| {
+            let allocated = match memory.allocate(self.slot_bytes) {
+                // Without what is reserved for larger batches.
+                Err(Error::DeviceMemory(_)) if bytes < self.slot_bytes => memory.allocate(bytes),
+                allocated => allocated,
+            };
+            match allocated {
+                Ok((buffer, reservation)) => Slot::new(buffer, reservation).map(Ok),
+                Err(Error::DeviceMemory(shortage)) if others => Ok(Err(shortage)),
+                Err(error) => Err(error),
             }
-        }
+        };
+        self.exchange.fitting_slot(|slot| slot.bytes() >= bytes, allocate)
     }
 
     /// Ends an epoch: if memory is not to be kept, frees what exceeds `retain_bytes` until the consumer requests the
@@ -226,7 +272,7 @@ impl<B: HostBatch> Uploader<B> {
         let Some(retain) = self.config.retain_bytes else { return };
         let usage = self.device_memory.usage();
         let above = || usage.now() > retain;
-        let staging_bytes: u64 = self.staging.iter().map(|staging| staging.reservation.bytes()).sum();
+        let staging_bytes: u64 = self.staging.iter().map(|staging| staging.pixel_bytes() as u64).sum();
         if staging_bytes > retain {
             self.wait();
             self.staging.clear();
@@ -234,6 +280,19 @@ impl<B: HostBatch> Uploader<B> {
         }
         self.exchange.idle(above, drop);
     }
+}
+
+/// Returns the arrays of a batch, which must be as many as were laid out.
+fn same_arrays<'b, B: HostBatch>(batch: &'b B, layout: &SlotLayout) -> Result<Vec<HostArray<'b>>> {
+    let arrays = batch.arrays();
+    let (expected, found) = (layout.arrays().count(), arrays.len());
+    if expected == found { Ok(arrays) } else { Err(Error::Arrays { expected, found }) }
+}
+
+/// Checks that an array has as many bytes as were laid out.
+fn check_bytes(array: &HostArray<'_>, expected: usize) -> Result<()> {
+    let found = array.bytes.len();
+    if expected == found { Ok(()) } else { Err(Error::ArrayBytes { expected, found }) }
 }
 
 impl<B> Uploader<B> {

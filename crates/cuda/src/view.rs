@@ -1,5 +1,5 @@
 use crate::error::{During, Error, Result};
-use crate::layout::Value;
+use crate::part::Value;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, result};
 use std::fmt;
 use std::marker::PhantomData;
@@ -58,9 +58,13 @@ impl<'a, T: Value> View<'a, T> {
     }
 
     /// Returns the number of values.
-    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one row")]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns whether it has no values, as a ragged column of empty rows.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Returns the array's address on the device, as an argument for kernels that are launched on the view's stream

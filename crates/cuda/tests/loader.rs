@@ -106,13 +106,6 @@ fn one_set_of_workers_feeds_two_devices() {
             ImageLoader::group(&devices, bytes(), &config, &[0]).err(),
             Some(Error::Load(shardtool_load::Error::Ranks { .. }))
         ));
-        let mut several = config.clone();
-        let Content::Images(images) = &mut several.content else { unreachable!() };
-        images.views.push(shardtool_load::View { name: "again".to_owned(), ..images.views[0].clone() });
-        assert!(matches!(
-            ImageLoader::group(&devices, bytes(), &several, &[0, 1]).err(),
-            Some(Error::Load(shardtool_load::Error::Views { option: "device", views: 2 }))
-        ));
         let mut shown = Vec::new();
         for _step in 0..4 {
             for ((loader, host), device) in group.iter_mut().zip(&mut hosts).zip(&devices) {
@@ -229,15 +222,64 @@ fn batches_mixed_on_devices_equal_those_mixed_on_the_host() {
     assert!(report.number("mixed") > 8, "the device mixes: {}", report.0);
 }
 
+/// Numbers alone are delivered; records stay on the host, and a loader of records is refused.
 #[test]
-fn loader_without_images_is_rejected() {
-    let report = with_standin("loader_without_images_is_rejected", &[], || {
+fn columns_are_delivered_without_images_and_records_are_refused() {
+    let name = "columns_are_delivered_without_images_and_records_are_refused";
+    let report = with_standin(name, &[], || {
         let folder = tempfile::tempdir().unwrap();
         dataset::write(folder.path(), "train", &samples::numbers(20), 20);
         let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-        let config = shardtool_load::Config::new(split, Content::Columns, 4);
-        let mut loader = on_device(&Device::open(0).unwrap(), &config).unwrap();
-        assert!(matches!(loader.next_batch(), Err(Error::NoImages)));
+        let mut config = shardtool_load::Config::new(split, Content::Columns, 4);
+        let device = Device::open(0).unwrap();
+        let stream = device.context().new_stream().unwrap();
+        let mut loader = ImageLoader::new(&device, bytes(), &config).unwrap();
+        let mut host = Loader::new(&config).unwrap();
+        for _ in 0..5 {
+            let (ours, theirs) = (loader.next_batch().unwrap().unwrap(), host.next_batch().unwrap().unwrap());
+            assert_eq!(ours.view::<i64>(Part::Ids, &stream).unwrap().to_host().unwrap(), theirs.ids());
+            let Some(Values::Int64(label)) = theirs.column("image/class/label") else { panic!("labels") };
+            let ours = ours.view::<i64>(Part::Column("image/class/label"), &stream).unwrap().to_host().unwrap();
+            assert_eq!(&ours, label);
+        }
+        config.content = Content::Records;
+        assert!(matches!(ImageLoader::new(&device, bytes(), &config).err(), Some(Error::Records)));
+    });
+    if let Some(report) = report {
+        report.assert_clean();
+    }
+}
+
+/// Every view is normalised on the device, whatever its size.
+#[test]
+fn views_equal_those_of_the_host() {
+    let report = with_standin("views_equal_those_of_the_host", &[("STANDIN_DELAY_US", "500")], || {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        let Content::Images(images) = &mut config.content else { unreachable!() };
+        let steps = vec![Transform::CenterCrop { size: [7, 5] }];
+        let pipeline = Pipeline::new(steps).unwrap();
+        images.views[0].name = "large".to_owned();
+        images.views.push(shardtool_load::View { name: "small".to_owned(), pipeline });
+        let device = Device::open(0).unwrap();
+        let stream = device.context().new_stream().unwrap();
+        let mut loader = ImageLoader::new(&device, bytes(), &config).unwrap();
+        let mut host = Loader::new(&config).unwrap();
+        let mut steps = 0;
+        while let Some(theirs) = host.next_batch().unwrap() {
+            let ours = loader.next_batch().unwrap().unwrap();
+            assert_eq!(theirs.pictures().map(|picture| picture.view).collect::<Vec<_>>(), ["large", "small"]);
+            for picture in theirs.pictures() {
+                let part = Part::Picture { feature: None, view: picture.view };
+                assert_eq!(ours.shape(part).unwrap(), picture.shape);
+                let values = ours.view::<f32>(part, &stream).unwrap().to_host().unwrap();
+                assert!(values.into_iter().eq(picture.bytes.iter().map(|b| f32::from(*b))), "{}", picture.view);
+            }
+            let first = Part::Picture { feature: None, view: "large" };
+            assert_eq!(ours.address(Part::Images).unwrap(), ours.address(first).unwrap());
+            steps += 1;
+        }
+        assert!(steps == 6 && loader.next_batch().unwrap().is_none());
     });
     if let Some(report) = report {
         report.assert_clean();

@@ -9,7 +9,8 @@ use child::with_standin;
 use feed::{Made, pixel};
 use shardtool_cuda::cudarc::driver::CudaStream;
 use shardtool_cuda::{
-    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostBatch, Layout, Output, Part, PinnedAlloc, Rows,
+    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostArray, HostBatch, Layout, Output, Part,
+    PinnedAlloc, Rows,
 };
 use shardtool_decode::Normalizer;
 use shardtool_load::{BatchMix, BatchTransform, Mixing};
@@ -206,12 +207,8 @@ impl Feed for Mismatched {
 }
 
 impl HostBatch for Mixed {
-    fn images(&self) -> Option<&[u8]> {
-        Some(&[1; 2 * 4 * 3 * 3])
-    }
-
-    fn shape(&self) -> Option<[usize; 4]> {
-        Some([2, 4, 3, 3])
+    fn arrays(&self) -> Vec<HostArray<'_>> {
+        vec![HostArray::images([2, 4, 3, 3], &[1; 2 * 4 * 3 * 3])]
     }
 
     fn mix(&self) -> Option<&BatchMix> {

@@ -217,3 +217,63 @@ fn slot_that_cannot_be_filled_is_replaced() {
         assert_eq!(exchange.slots(), 1);
     });
 }
+
+/// A slot of a size, which counts the memory of all slots.
+struct Sized {
+    size: usize,
+    memory: Arc<AtomicUsize>,
+}
+
+impl Drop for Sized {
+    fn drop(&mut self) {
+        self.memory.fetch_sub(self.size, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn slots_that_are_too_small_are_replaced_within_the_memory() {
+    // With at most three preemptions, since all interleavings would take too long.
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        type Exchanged = Exchange<Sized, Sized, &'static str, usize>;
+        const LIMIT: usize = 2;
+        let exchange = Arc::new(Exchanged::new(2));
+        let uploader = thread::spawn({
+            let exchange = exchange.clone();
+            move || {
+                let memory = Arc::new(AtomicUsize::new(0));
+                // The third batch takes all of the memory, so that the uploader waits for the slots before it.
+                for size in [1, 1, 2] {
+                    let allocate = |others: bool| {
+                        let now = memory.load(Ordering::Relaxed);
+                        if now + size > LIMIT {
+                            assert!(others, "memory that nobody holds is free");
+                            return Ok::<_, ()>(Err(now));
+                        }
+                        memory.fetch_add(size, Ordering::Relaxed);
+                        Ok(Ok(Sized { size, memory: memory.clone() }))
+                    };
+                    let slot = exchange.fitting_slot(|slot| slot.size >= size, allocate).unwrap().unwrap();
+                    assert!(slot.size >= size && memory.load(Ordering::Relaxed) <= LIMIT);
+                    assert!(exchange.publish(slot).is_ok());
+                }
+                exchange.end_epoch();
+            }
+        });
+        let mut sizes = vec![];
+        loop {
+            match exchange.take(LONG, &mut || false) {
+                Ok(Delivery::Batch(slot)) => {
+                    sizes.push(slot.size);
+                    exchange.release(slot);
+                }
+                Ok(Delivery::EpochEnd) => break,
+                _ => panic!("no batch fails"),
+            }
+        }
+        assert_eq!(sizes, [1, 1, 2]);
+        uploader.join().unwrap();
+        assert_eq!(exchange.slots(), 1);
+    });
+}

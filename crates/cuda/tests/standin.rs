@@ -10,8 +10,8 @@ use feed::{Made, pixel};
 use shardtool_cuda::cudarc::driver::{CudaContext, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use shardtool_cuda::cudarc::nvrtc::Ptx;
 use shardtool_cuda::{
-    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostBatch, Layout, OnExhausted, Output, Part, Probe,
-    Rows, Unavailable, Value,
+    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostArray, HostBatch, Layout, OnExhausted, Output,
+    Part, Probe, Rows, Unavailable, Value,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -459,12 +459,8 @@ impl Feed for TooLong {
 }
 
 impl HostBatch for TooLong {
-    fn images(&self) -> Option<&[u8]> {
-        Some(&[0; 2 * 4 * 4 * 3 + 1])
-    }
-
-    fn shape(&self) -> Option<[usize; 4]> {
-        Some([2, 4, 4, 3])
+    fn arrays(&self) -> Vec<HostArray<'_>> {
+        vec![HostArray::images([2, 4, 4, 3], &[0; 2 * 4 * 4 * 3 + 1])]
     }
 
     fn rows(&self) -> Rows {
@@ -477,7 +473,7 @@ fn pixels_that_do_not_match_their_shape_are_rejected() {
     let report = with_standin("pixels_that_do_not_match_their_shape_are_rejected", &[], || {
         let device = Device::open(0).unwrap();
         let mut loader = DeviceLoader::new(&device, Config::default(), |_| Ok(TooLong)).unwrap();
-        assert!(matches!(loader.next_batch(), Err(Error::PixelBytes { expected: 96, found: 97 })));
+        assert!(matches!(loader.next_batch(), Err(Error::ArrayBytes { expected: 96, found: 97 })));
     });
     if let Some(report) = report {
         report.assert_clean();

@@ -1,5 +1,5 @@
-//! Converts a batch to a dict of arrays. Images and masks are not copied. The other arrays of a batch on the host are copied,
-//! a few bytes per row.
+//! Converts a batch to a dict of arrays. Images, masks and arrays are not copied. The columns of a batch on the host are copied, a few
+//! bytes per row.
 
 use crate::array::{Half, Memory};
 use crate::device::DeviceArray;
@@ -7,11 +7,11 @@ use crate::error;
 use crate::process::Local;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use shardtool_cuda::{DeviceBatch, Dtype, Output};
+use shardtool_cuda::{Column, DeviceBatch, Dtype, Output, Part};
 use shardtool_decode::{Depth, LabelDtype};
 use shardtool_format::array::ArrayDtype;
 use shardtool_load::{Batch, ObjectRole, Pictures, Values};
-use shardtool_order::Shape;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names of arrays that are not features.
@@ -38,32 +38,78 @@ impl Delivered {
     ) -> PyResult<Bound<'py, PyDict>> {
         match self {
             Delivered::Host(batch) => on_host(py, batch, label, padded),
-            Delivered::Device(batch) => on_device(py, batch, label),
+            Delivered::Device(batch) => on_device(py, batch, label, padded),
         }
     }
 }
 
-/// Images and columns of numbers are on the device; ragged columns and byte strings are on the host. `"host"` holds ids,
-/// `valid` and columns of numbers on the host as well.
-fn on_device<'py>(py: Python<'py>, mut batch: DeviceBatch, label: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+/// Returns the name of an array of images.
+fn picture_name(feature: Option<&str>, view: &str) -> String {
+    let name = feature.unwrap_or(IMAGE);
+    if view.is_empty() { name.to_owned() } else { format!("{name}.{view}") }
+}
+
+/// Returns the name of a column.
+fn column_name<'n>(feature: &'n str, role: Option<ObjectRole>, label: Option<&str>) -> &'n str {
+    match role {
+        Some(role) => role.name(),
+        None if label == Some(feature) => LABEL,
+        None => feature,
+    }
+}
+
+/// All arrays of numbers are on the device; byte strings are on the host. `"host"` holds ids, `valid` and the columns of numbers on
+/// the host as well, except those of `padded`.
+fn on_device<'py>(
+    py: Python<'py>,
+    mut batch: DeviceBatch,
+    label: Option<&str>,
+    padded: &[(String, f64)],
+) -> PyResult<Bound<'py, PyDict>> {
     let (dict, host) = (PyDict::new(py), PyDict::new(py));
     // Values are moved into the host's arrays, not copied.
     let rows = batch.take_rows();
-    let batch = Arc::new(Local::new(batch));
-    let named = |feature: &str| if label == Some(feature) { LABEL.to_owned() } else { feature.to_owned() };
-    for (feature, values, width) in rows.columns {
-        let array = column(py, values, batch.len(), width.unwrap_or(1), 1)?;
-        let dict = if width.is_some() { &host } else { &dict };
-        dict.set_item(named(&feature), array)?;
+    let (n, batch) = (batch.len(), Arc::new(Local::new(batch)));
+    let mut names = HashMap::new();
+    for Column { feature, values, width, role } in rows.columns {
+        let name = column_name(&feature, role, label).to_owned();
+        if matches!(values, Values::Bytes { .. }) {
+            dict.set_item(&name, column(py, values, n, 1, 1)?)?;
+        } else if let Some(width) = width
+            && !padded.iter().any(|(padded, _)| *padded == feature)
+        {
+            host.set_item(&name, column(py, values, n, width, 1)?)?;
+        }
+        names.insert(feature, name);
     }
-    host.set_item("id", Memory::from_vec(rows.ids, vec![batch.len()]).into_array(py)?)?;
-    host.set_item("valid", Memory::from_vec(rows.valid, vec![batch.len()]).into_array(py)?)?;
-    let (images, ids, valid, columns) = DeviceArray::all(&batch);
-    dict.set_item(IMAGE, Bound::new(py, images)?)?;
-    dict.set_item("id", Bound::new(py, ids)?)?;
-    dict.set_item("valid", Bound::new(py, valid)?)?;
-    for array in columns {
-        dict.set_item(named(array.column()), Bound::new(py, array)?)?;
+    let ids = match rows.packed {
+        None => Values::Int64(rows.ids),
+        Some(packed) => Values::RaggedInt64 { offsets: packed.offsets, values: rows.ids },
+    };
+    host.set_item("id", column(py, ids, n, 1, 1)?)?;
+    host.set_item("valid", Memory::from_vec(rows.valid, vec![n]).into_array(py)?)?;
+    let masks = batch.parts().filter(|part| matches!(part, Part::Mask(_))).count();
+    for part in batch.parts() {
+        let (name, offsets) = match part {
+            Part::Picture { feature, view } => (picture_name(feature, view), None),
+            Part::Mask(feature) => (if masks == 1 { MASK } else { feature }.to_owned(), None),
+            Part::Array(feature) => (feature.to_owned(), None),
+            Part::Ids => ("id".to_owned(), Some(Part::SampleOffsets)),
+            Part::Valid => ("valid".to_owned(), None),
+            Part::Column(feature) => {
+                (names.get(feature).map_or(feature, |name| name).to_owned(), Some(Part::Offsets(feature)))
+            }
+            Part::Tokens => ("seq_lens".to_owned(), Some(Part::SampleOffsets)),
+            Part::SegmentIds => ("segment_ids".to_owned(), None),
+            Part::PositionIds => ("position_ids".to_owned(), None),
+            // Those of ragged arrays belong to them.
+            _ => continue,
+        };
+        let array = |part| Bound::new(py, DeviceArray::new(&batch, part));
+        match offsets.filter(|offsets| batch.shape(*offsets).is_ok()) {
+            Some(offsets) => dict.set_item(name, ragged(py, array(offsets)?.into_any(), array(part)?.into_any())?)?,
+            None => dict.set_item(name, array(part)?)?,
+        }
     }
     dict.set_item(HOST, host)?;
     Ok(dict)
@@ -95,9 +141,7 @@ fn on_host<'py>(
                 Some(Dtype::Bf16) => Memory::writable(first.cast::<u16>(), shape, owner),
             }
         };
-        let name = feature.unwrap_or(IMAGE);
-        let name = if view.is_empty() { name.to_owned() } else { format!("{name}.{view}") };
-        dict.set_item(name, memory.into_array(py)?)?;
+        dict.set_item(picture_name(feature, view), memory.into_array(py)?)?;
     }
     if !batch.records().is_empty() {
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
@@ -142,18 +186,9 @@ fn on_host<'py>(
         let is_bool = dtype == ArrayDtype::Bool;
         dict.set_item(feature, if is_bool { array.call_method1("view", ("?",))? } else { array })?;
     }
-    let bucket = batch.bucket().map(|bucket| bucket.shape);
-    let width = match (bucket, batch.packed()) {
-        (_, Some(packed)) => Some(packed.capacity),
-        (Some(Shape::Length(bound)), None) => Some(bound.get() as usize),
-        (Some(Shape::Image(_)) | None, None) => None,
-    };
+    let width = batch.row_length();
     for feature in batch.columns() {
-        let name = match batch.column_role(feature) {
-            Some(role) => role.name(),
-            None if label == Some(feature) => LABEL,
-            None => feature,
-        };
+        let name = column_name(feature, batch.column_role(feature), label);
         let Some(values) = batch.column(feature) else { continue };
         let fill = padded.iter().find(|(padded, _)| padded == feature).map(|(_, fill)| *fill);
         if let Some((fill, width)) = fill.zip(width)
@@ -193,6 +228,11 @@ fn encoded<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> 
     PyList::new(py, batch.records().iter().map(image).collect::<PyResult<Vec<_>>>()?)
 }
 
+/// Returns a `Ragged`.
+fn ragged<'py>(py: Python<'py>, offsets: Bound<'py, PyAny>, values: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("shardtool.batches")?.getattr("Ragged")?.call1((offsets, values))
+}
+
 /// Returns a column's values as an array, a `Ragged`, or a list of byte strings. `group` of a ragged column's values belong
 /// together, as a row of an array.
 fn column<'py>(
@@ -205,8 +245,7 @@ fn column<'py>(
     let shape = || if width == 1 { vec![rows] } else { vec![rows, width] };
     let ragged = |offsets: Vec<i64>, values: Memory| {
         let shape = vec![offsets.len()];
-        let offsets = Memory::from_vec(offsets, shape).into_array(py)?;
-        py.import("shardtool.batches")?.getattr("Ragged")?.call1((offsets, values.into_array(py)?))
+        ragged(py, Memory::from_vec(offsets, shape).into_array(py)?, values.into_array(py)?)
     };
     match values {
         Values::Int64(values) => Memory::from_vec(values, shape()).into_array(py),

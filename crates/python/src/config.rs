@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, Truncated};
-use shardtool_load::{Buckets, Config, Custom, Field, Loader, Pixels, parse_size};
+use shardtool_load::{Buckets, Config, Custom, Field, Loader, parse_size};
 use shardtool_order::{Balanced, Launch, List, Mixture, Replica, Source, Weighted};
 use shardtool_read::Split;
 
@@ -188,15 +188,6 @@ fn check_names(py: Python<'_>, config: &Config, on_device: bool) -> PyResult<()>
     }
 }
 
-/// Returns how the pixels of the image or the clip are delivered.
-pub(crate) fn pixels(config: &mut Config) -> Option<&mut Pixels> {
-    config.fields.iter_mut().find_map(|field| match field {
-        Field::Image(image) => Some(&mut image.pixels),
-        Field::Clip(clip) => Some(&mut clip.pixels),
-        _ => None,
-    })
-}
-
 /// Returns ragged columns that become arrays of one length, and what is after the values of a row.
 fn padded(config: &Config) -> Vec<(String, f64)> {
     let tokens = config.fields.iter().find_map(|field| match field {
@@ -217,12 +208,13 @@ impl Options {
         let mut config: Config = parse(py, &self.config)?;
         config.source = self.source.map(|source| source.source(py, &splits)).transpose()?;
         config.splits = splits;
-        if let Some((pixels, function)) = pixels(&mut config).zip(self.function) {
+        if let Some((pixels, function)) = config.pixels_mut().zip(self.function) {
             pixels.custom = Some(Custom(function::custom(function, raised.clone())));
         }
-        let devices = self.device.map(|json| device::open(py, &json, &mut config)).transpose()?;
+        let padded = padded(&config);
+        let devices = self.device.map(|json| device::open(py, &json, &config, &padded)).transpose()?;
+        let (local_replicas, classes) = (self.local_replicas, vec![]);
         check_names(py, &config, devices.is_some())?;
-        let (local_replicas, padded, classes) = (self.local_replicas, padded(&config), vec![]);
         let mut resolved = Resolved { config, local_replicas, devices, raised, padded, classes };
         resolved.classes = resolved.check(py, self.rank.zip(self.world_size))?;
         Ok(resolved)

@@ -1,6 +1,6 @@
 //! Options of devices, and arrays on a device, exported through DLPack and the CUDA array interface (version 3).
 
-use crate::config::{parse, pixels};
+use crate::config::parse;
 use crate::error;
 use crate::process::Local;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
@@ -8,65 +8,39 @@ use pyo3::ffi::c_str;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use shardtool_cuda::dlpack::{CUDA, Managed, Versioned};
-use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, OnExhausted, Part};
+use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, OnExhausted, Part, PartOf};
 use shardtool_load::Devices;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Opens the devices that a JSON text names, and returns how batches are uploaded.
-pub(crate) fn open(py: Python<'_>, json: &str, load: &mut shardtool_load::Config) -> PyResult<(Vec<Device>, Config)> {
+/// Opens the devices that a JSON text names, and returns how batches are uploaded. `padded` are the columns that become arrays of rows
+/// of one length.
+pub(crate) fn open(
+    py: Python<'_>,
+    json: &str,
+    load: &shardtool_load::Config,
+    padded: &[(String, f64)],
+) -> PyResult<(Vec<Device>, Config)> {
     let options: Devices = parse(py, json)?;
     let mut config = Config::default();
-    if let Some(pixels) = pixels(load) {
-        config.output = pixels.normalization().map_err(|e| error::load(py, e.into()))?;
-    }
     (config.slots, config.device_memory_limit) = (options.slots, options.memory_limit);
+    config.padded = padded.to_vec();
     config.on_exhausted = OnExhausted::Block(load.prefetch.starve_after);
     let open = |name: &String| py.detach(|| Device::named(name)).map_err(|e| error::device(py, e));
     Ok((options.devices.iter().map(open).collect::<PyResult<_>>()?, config))
-}
-
-/// Which array of a batch.
-enum Which {
-    Images,
-    Ids,
-    Valid,
-    Column(String),
-}
-
-impl Which {
-    fn part(&self) -> Part<'_> {
-        match self {
-            Which::Images => Part::Images,
-            Which::Ids => Part::Ids,
-            Which::Valid => Part::Valid,
-            Which::Column(name) => Part::Column(name),
-        }
-    }
 }
 
 /// An array on a device. It keeps its batch alive, as do the arrays that frameworks make from it.
 #[pyclass(frozen, module = "shardtool._shardtool")]
 pub(crate) struct DeviceArray {
     batch: Arc<Local<DeviceBatch>>,
-    which: Which,
+    part: PartOf<String>,
 }
 
 impl DeviceArray {
-    /// Returns all arrays of a batch: images, ids, `valid`, columns.
-    pub(crate) fn all(batch: &Arc<Local<DeviceBatch>>) -> (DeviceArray, DeviceArray, DeviceArray, Vec<DeviceArray>) {
-        let array = |which| DeviceArray { batch: batch.clone(), which };
-        let columns = batch.columns().map(|name| array(Which::Column(name.to_owned()))).collect();
-        (array(Which::Images), array(Which::Ids), array(Which::Valid), columns)
-    }
-
-    /// Returns the name of a column's array.
-    pub(crate) fn column(&self) -> &str {
-        match &self.which {
-            Which::Column(name) => name,
-            _ => "",
-        }
+    pub(crate) fn new(batch: &Arc<Local<DeviceBatch>>, part: Part<'_>) -> Self {
+        DeviceArray { batch: batch.clone(), part: part.to_owned() }
     }
 
     fn batch(&self) -> PyResult<&DeviceBatch> {
@@ -74,11 +48,11 @@ impl DeviceArray {
     }
 
     fn extents(&self, py: Python<'_>) -> PyResult<&[usize]> {
-        self.batch()?.shape(self.which.part()).map_err(|e| error::device(py, e))
+        self.batch()?.shape(self.part.borrowed()).map_err(|e| error::device(py, e))
     }
 
     fn element(&self, py: Python<'_>) -> PyResult<Element> {
-        self.batch()?.element(self.which.part()).map_err(|e| error::device(py, e))
+        self.batch()?.element(self.part.borrowed()).map_err(|e| error::device(py, e))
     }
 
     fn place(&self) -> PyResult<String> {
@@ -134,7 +108,7 @@ impl DeviceArray {
         // SAFETY: DLPack requires that handles are streams of this device that live as long as the array, and a process has
         // one primary context per device.
         #[expect(unsafe_code, reason = "a stream's handle comes as a number")]
-        let exported = unsafe { batch.export(self.which.part(), stream.unwrap_or(1)) };
+        let exported = unsafe { batch.export(self.part.borrowed(), stream.unwrap_or(1)) };
         let exported = exported.map_err(|e| error::device(py, e))?;
         if max_version.is_some_and(|version| version >= (1, 0)) {
             capsule(py, exported.into_versioned(), VERSIONED, release_versioned)
@@ -148,19 +122,25 @@ impl DeviceArray {
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let typestr = match self.element(py)? {
-            Element::Pixel(Dtype::F32) | Element::F32 => "<f4",
-            Element::Pixel(Dtype::F16) => "<f2",
-            Element::I64 => "<i8",
+            Element::U8 => "|u1",
+            Element::I8 => "|i1",
+            Element::U16 => "<u2",
+            Element::I16 => "<i2",
+            Element::U32 => "<u4",
+            Element::I32 => "<i4",
             Element::U64 => "<u8",
+            Element::I64 => "<i8",
+            Element::F16 => "<f2",
+            Element::F32 => "<f4",
             Element::F64 => "<f8",
-            Element::Bool => "|b1",
+            Element::Bool | Element::StoredBool => "|b1",
             // bfloat16, and types that later versions of the crate may add.
             other => {
                 let message = format!("the CUDA array interface has no {}: use DLPack", other.name());
                 return Err(PyAttributeError::new_err(message));
             }
         };
-        let address = self.batch()?.address(self.which.part()).map_err(|e| error::device(py, e))?;
+        let address = self.batch()?.address(self.part.borrowed()).map_err(|e| error::device(py, e))?;
         let interface = PyDict::new(py);
         interface.set_item("version", 3)?;
         interface.set_item("typestr", typestr)?;

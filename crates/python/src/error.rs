@@ -177,7 +177,7 @@ pub(crate) fn device(py: Python<'_>, error: shardtool_cuda::Error) -> PyErr {
         E::Load(error) => load(py, error),
         E::DeviceMemory(_) => plain(py, "BudgetError", &error),
         E::Exhausted { .. } => plain(py, "StarvedError", &error),
-        E::DeviceName(_) | E::Option { .. } | E::Stream(_) | E::NoImages => plain(py, "OptionError", &error),
+        E::DeviceName(_) | E::Option { .. } | E::Stream(_) | E::Records => plain(py, "OptionError", &error),
         error => plain(py, "DeviceError", &error),
     }
 }

@@ -20,8 +20,8 @@ use shardtool_benches::median;
 use shardtool_cuda::cudarc::driver::{CudaStream, DevicePtr, DriverError, LaunchConfig, PushKernelArg, result};
 use shardtool_cuda::cudarc::nvrtc::Ptx;
 use shardtool_cuda::{
-    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostBatch, Layout, Output, Part, PinnedAlloc, Probe,
-    Rows,
+    Config, Device, DeviceBatch, DeviceLoader, Dtype, Error, Feed, HostArray, HostBatch, Layout, Output, Part,
+    PinnedAlloc, Probe, Rows,
 };
 use shardtool_load::{BatchAlloc, BatchBuffer, BatchMix, Mixing};
 use std::path::Path;
@@ -131,14 +131,11 @@ impl Feed for Prepared {
 }
 
 impl HostBatch for PreparedBatch {
-    fn images(&self) -> Option<&[u8]> {
-        let (_, buffer) = self.tagged.as_ref()?;
+    fn arrays(&self) -> Vec<HostArray<'_>> {
+        let (_, buffer) = self.tagged.as_ref().expect("taken only by `drop`");
         // SAFETY: `Prepared::new` initialised all `len()` bytes, and nothing writes to them afterwards.
-        Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), buffer.len()) })
-    }
-
-    fn shape(&self) -> Option<[usize; 4]> {
-        Some(self.shape)
+        let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), buffer.len()) };
+        vec![HostArray::images(self.shape, bytes)]
     }
 
     fn mix(&self) -> Option<&BatchMix> {

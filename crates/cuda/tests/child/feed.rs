@@ -1,6 +1,6 @@
 //! A feed of synthetic batches in pinned memory, whose pixels depend on the batch's number, and which the device may mix.
 
-use shardtool_cuda::{Feed, HostBatch, PinnedAlloc, Rows};
+use shardtool_cuda::{Column, Feed, HostArray, HostBatch, PinnedAlloc, Rows};
 use shardtool_load::{BatchAlloc, BatchBuffer, BatchMix, Mixing, Values};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -72,8 +72,8 @@ impl Feed for Made {
             ids: (0..n as i64).map(|i| batch as i64 * n as i64 + i).collect(),
             valid: (0..n).map(|i| i % 3 != 1).collect(),
             columns: vec![
-                ("label".into(), Values::Int64((0..n as i64).map(|i| i + 1000 * batch as i64).collect()), Some(1)),
-                ("box".into(), Values::Float((0..2 * n).map(|i| i as f32 / 4.0 + batch as f32).collect()), Some(2)),
+                Column::new("label", Values::Int64((0..n as i64).map(|i| i + 1000 * batch as i64).collect()), Some(1)),
+                Column::new("box", Values::Float((0..2 * n).map(|i| i as f32 / 4.0 + batch as f32).collect()), Some(2)),
             ],
             ..Rows::default()
         };
@@ -83,14 +83,11 @@ impl Feed for Made {
 }
 
 impl HostBatch for MadeBatch {
-    fn images(&self) -> Option<&[u8]> {
-        let buffer = self.buffer.as_ref()?;
+    fn arrays(&self) -> Vec<HostArray<'_>> {
+        let buffer = self.buffer.as_ref().expect("taken only by `drop`");
         // SAFETY: written before the batch was created, and not again before the batch is dropped.
-        Some(unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), self.shape.iter().product()) })
-    }
-
-    fn shape(&self) -> Option<[usize; 4]> {
-        Some(self.shape)
+        let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().as_ptr(), self.shape.iter().product()) };
+        vec![HostArray::images(self.shape, bytes)]
     }
 
     fn mix(&self) -> Option<&BatchMix> {

@@ -318,7 +318,7 @@ static R queue(Stream* s, Op op, const char* name) {
     *o = op;
     if (!o->name[0]) snprintf(o->name, sizeof o->name, "%s", name);
     for (int r = 0; r < 3; r++)
-        if (o->range[r].memory) o->range[r].memory->queued++;
+        if (o->range[r].memory && o->range[r].bytes) o->range[r].memory->queued++;
     if (o->ticket) o->ticket->users++;
     if (s->last) s->last->next = o;
     else s->first = o;

@@ -201,6 +201,15 @@ impl Config {
         self
     }
 
+    /// Returns how the image or the frames of the clip are decoded and delivered; `None` if there are neither.
+    pub fn pixels_mut(&mut self) -> Option<&mut Pixels> {
+        self.fields.iter_mut().find_map(|field| match field {
+            Field::Image(image) => Some(&mut image.pixels),
+            Field::Clip(clip) => Some(&mut clip.pixels),
+            _ => None,
+        })
+    }
+
     /// Returns the remainder, given or by default.
     pub fn remainder(&self) -> Remainder {
         self.remainder.unwrap_or(Remainder::default_for(self.order))

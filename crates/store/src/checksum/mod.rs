@@ -9,6 +9,8 @@ mod sent;
 pub(crate) use connector::{Connector, Signer};
 pub(crate) use sent::{Sent, send};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use object_store::HeaderMap;
 
 /// The CRC32C of an object, in the extensions of an answer.
@@ -32,22 +34,15 @@ fn of_headers(headers: &HeaderMap) -> Option<u32> {
     from_base64(text(CRC32C).or_else(of_gcs)?)
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// Encodes a CRC, most significant byte first, in Base64 with padding.
 fn to_base64(crc: u32) -> String {
-    // 36 bits, of which the last four are zero.
-    let bits = u64::from(crc) << 4;
-    let digits = (0..6).rev().map(|digit| char::from(ALPHABET[(bits >> (6 * digit)) as usize % 64]));
-    digits.chain("==".chars()).collect()
+    BASE64_STANDARD.encode(crc.to_be_bytes())
 }
 
 /// Decodes a CRC. That of a composite checksum has a suffix.
 fn from_base64(text: &str) -> Option<u32> {
-    let digits = text.strip_suffix("==").filter(|digits| digits.len() == 6)?;
-    let digit = |byte: u8| ALPHABET.iter().position(|other| *other == byte);
-    let bits = digits.bytes().try_fold(0u64, |bits, byte| Some(bits << 6 | digit(byte)? as u64))?;
-    (bits % 16 == 0).then_some((bits >> 4) as u32)
+    let bytes = BASE64_STANDARD.decode(text).ok()?;
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The blocks of one object, in a sparse file.
 
-use super::folder::open;
+use super::files::{open, punch};
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -119,9 +119,4 @@ impl BlockFile {
         std::fs::remove_file(&self.path)?;
         Ok(bytes)
     }
-}
-
-/// Makes a hole.
-pub(super) fn punch(file: &File, start: u64, len: u64) -> io::Result<()> {
-    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
 }

@@ -1,6 +1,6 @@
 //! Which process requests a block: the one that holds the lock of its claim.
 
-use super::folder::{has_name, open, try_lock};
+use super::files::{has_name, open, try_lock};
 use rustix::fs::{FlockOperation, flock};
 use std::io;
 use std::os::fd::OwnedFd;

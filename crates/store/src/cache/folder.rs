@@ -1,6 +1,7 @@
 //! The folder of a cache: who uses it, how many bytes it holds.
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use super::files::{open, punch, retry, try_lock};
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -122,7 +123,7 @@ impl Folder {
         file.write_all_at(&data, 2 * hole)?;
         let finds = |at| rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)).ok();
         let kept = finds(hole) == Some(2 * hole);
-        let removed = super::blocks::punch(&file, 0, hole).is_ok() && finds(0) == Some(2 * hole);
+        let removed = punch(&file, 0, hole).is_ok() && finds(0) == Some(2 * hole);
         let _ = std::fs::remove_file(&path);
         if kept && removed {
             return Ok(());
@@ -140,33 +141,4 @@ fn check_own(path: &Path) -> io::Result<()> {
     }
     let problem = format!("{} is not a folder of this user", path.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
-}
-
-/// Repeats a call that a signal has interrupted.
-fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(rustix::io::Errno::INTR) => {}
-            result => return Ok(result?),
-        }
-    }
-}
-
-/// Locks a file alone. Returns whether nobody else has locked it.
-pub(super) fn try_lock(file: &OwnedFd) -> io::Result<bool> {
-    retry(|| match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-        result => result.map(|()| true),
-    })
-}
-
-/// Returns whether an open file still has a name: it was not removed between its opening and its lock.
-pub(super) fn has_name(file: &OwnedFd) -> io::Result<bool> {
-    Ok(rustix::fs::fstat(file)?.st_nlink > 0)
-}
-
-/// Opens a file for reading and writing, or creates it. Follows no link.
-pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?)
 }

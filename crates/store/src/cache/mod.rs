@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `files` | opens and locks files, makes holes in them |
 //! | `folder` | the folder: who uses it, how many bytes it holds |
 //! | `blocks` | the blocks of one object, in a sparse file |
 //! | `claim` | which process requests a block |
@@ -30,6 +31,7 @@
 
 mod blocks;
 mod claim;
+mod files;
 mod folder;
 mod object;
 mod room;

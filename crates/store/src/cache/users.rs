@@ -1,7 +1,7 @@
 //! Which contents and blocks the processes will use. Each process writes one file, which it holds locked; the others read it,
 //! and believe it no further than choosing what to remove.
 
-use super::folder::{has_name, open, try_lock};
+use super::files::{has_name, open, try_lock};
 use rustix::fs::{Mode, OFlags};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

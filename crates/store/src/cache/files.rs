@@ -1,0 +1,41 @@
+//! Opens and locks files of a cache, and makes holes in them.
+
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, flock};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Repeats a call that a signal has interrupted.
+pub(super) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Locks a file alone. Returns whether nobody else has locked it.
+pub(super) fn try_lock(file: &OwnedFd) -> io::Result<bool> {
+    retry(|| match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        result => result.map(|()| true),
+    })
+}
+
+/// Returns whether an open file still has a name: it was not removed between its opening and its lock.
+pub(super) fn has_name(file: &OwnedFd) -> io::Result<bool> {
+    Ok(rustix::fs::fstat(file)?.st_nlink > 0)
+}
+
+/// Opens a file for reading and writing, or creates it. Follows no link.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?)
+}
+
+/// Makes a hole.
+pub(super) fn punch(file: &File, start: u64, len: u64) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
+}

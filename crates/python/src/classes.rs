@@ -1,7 +1,7 @@
 //! The classes of several splits: the argument `classes` of a loader, as JSON.
 
 use crate::array::Memory;
-use crate::config::parse;
+use crate::json::parse;
 use crate::dataset::Split;
 use crate::error;
 use pyo3::prelude::*;

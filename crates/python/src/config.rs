@@ -4,8 +4,8 @@ use crate::array::numbers;
 use crate::device;
 use crate::error;
 use crate::function::{self, Raised};
+use crate::json::parse;
 use pyo3::prelude::*;
-use serde::de::DeserializeOwned;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, Truncated};
 use shardtool_load::{Buckets, Config, Custom, Field, Loader, parse_size};
@@ -26,25 +26,6 @@ pub(crate) struct Options {
     local_replicas: u32,
     /// JSON of [`Devices`](shardtool_load::Devices).
     device: Option<String>,
-}
-
-/// Reads options from JSON.
-///
-/// # Errors
-/// `OptionError`, which names the option.
-pub(crate) fn parse<T: DeserializeOwned>(py: Python<'_>, json: &str) -> PyResult<T> {
-    let mut from = serde_json::Deserializer::from_str(json);
-    serde_path_to_error::deserialize(&mut from).map_err(|error| {
-        let path = error.path().iter().filter_map(|segment| match segment {
-            serde_path_to_error::Segment::Map { key } => Some(key.as_str()),
-            _ => None,
-        });
-        let option = path.last().unwrap_or("options").to_owned();
-        let message = error.inner().to_string();
-        // The place in the JSON text, which the user has not written.
-        let message = message.rfind(" at line ").map_or(message.as_str(), |at| &message[..at]);
-        error::option(py, &format!("`{option}`: {message}"))
-    })
 }
 
 /// Bytes, or text such as `4GiB`.

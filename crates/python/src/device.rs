@@ -1,6 +1,6 @@
 //! Options of devices, and arrays on a device, exported through DLPack and the CUDA array interface (version 3).
 
-use crate::config::parse;
+use crate::json::parse;
 use crate::error;
 use crate::process::Local;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};

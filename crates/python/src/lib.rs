@@ -38,6 +38,7 @@ mod dataset;
 mod device;
 mod error;
 mod function;
+mod json;
 mod loader;
 mod native_loader;
 mod pack;

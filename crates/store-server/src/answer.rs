@@ -92,7 +92,7 @@ async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Share
     tokio::time::sleep(shared.faults.delay).await;
     let fault = shared.fault_of(&request, number);
     match fault.map(Fault::before) {
-        Some(Applied::Status(status)) => return Ok(refusal(status)),
+        Some(Applied::Status(status, code)) => return Ok(coded_refusal(status, code)),
         // hyper then closes the connection without an answer.
         Some(Applied::Reset) => return Err("reset".into()),
         Some(Applied::Wait(time)) => tokio::time::sleep(time).await,
@@ -165,7 +165,11 @@ fn has_signed_all(headers: &HeaderMap) -> bool {
 }
 
 fn refusal(status: StatusCode) -> Answer {
-    let body = Full::new(Bytes::from_static(b"<Error><Code>Injected</Code></Error>"));
+    coded_refusal(status, "Injected")
+}
+
+fn coded_refusal(status: StatusCode, code: &str) -> Answer {
+    let body = Full::new(Bytes::from(format!("<Error><Code>{code}</Code></Error>")));
     let mut answer = Response::new(body.map_err(|never| match never {}).boxed());
     *answer.status_mut() = status;
     answer

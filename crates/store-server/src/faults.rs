@@ -20,11 +20,13 @@ pub enum Fault {
     Stall,
     /// One bit of the body is another one. A request that writes is answered as it should be.
     WrongByte,
+    /// Another status, and the code in the body. Only on request.
+    Status(u16, &'static str),
 }
 
 /// What happens before the request is answered.
 pub(crate) enum Applied {
-    Status(StatusCode),
+    Status(StatusCode, &'static str),
     Reset,
     Wait(Duration),
     Nothing,
@@ -43,9 +45,12 @@ impl Fault {
 
     pub(crate) fn before(self) -> Applied {
         match self {
-            Fault::Unavailable => Applied::Status(StatusCode::SERVICE_UNAVAILABLE),
-            Fault::TooMany => Applied::Status(StatusCode::TOO_MANY_REQUESTS),
-            Fault::Forbidden => Applied::Status(StatusCode::FORBIDDEN),
+            Fault::Unavailable => Applied::Status(StatusCode::SERVICE_UNAVAILABLE, "Injected"),
+            Fault::TooMany => Applied::Status(StatusCode::TOO_MANY_REQUESTS, "Injected"),
+            Fault::Forbidden => Applied::Status(StatusCode::FORBIDDEN, "Injected"),
+            Fault::Status(status, code) => {
+                Applied::Status(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), code)
+            }
             Fault::Reset => Applied::Reset,
             // Longer than a client takes for a straggler.
             Fault::Stall => Applied::Wait(Duration::from_millis(2500)),
@@ -65,7 +70,7 @@ pub struct Faults {
     pub seed: u64,
     /// One of this many is changed; 0 changes none.
     pub one_in: u64,
-    /// The only kind of fault; `None` for all kinds.
+    /// The only kind of fault; `None` for all kinds but [`Fault::Status`].
     pub only: Option<Fault>,
     /// Whether answers to requests that write are changed, too.
     pub writes: bool,

@@ -5,18 +5,19 @@
 //! |---|---|
 //! | `url` | which paths are URLs, and what they name |
 //! | `object` | one object: its length, and ranges of its bytes |
-//! | `cache` | objects on a local disk, shared by the processes of a machine |
 //! | `window` | reads one object from its start to its end, with the next bytes under way |
-//! | `write` | writes an object, at once or in parts, also on condition that it has not changed |
-//! | `upload` | the parts of an upload |
-//! | `versions` | requests that read and write objects with their versions |
-//! | `request` | one request: time limit, retries, a second request for a straggler |
-//! | `process` | the runtime and the clients of a process |
-//! | `checksum` | the CRC32C that an upload carries, and that a store keeps of an object |
-//! | `client` | clients from environment variables and credential files |
-//! | `profile` | settings of S3 from the files of `~/.aws` |
-//! | `hdfs` | HDFS, with what its client lacks of an object store |
+//! | `cache` | objects on a local disk, shared by the processes of a machine |
+//! | `write` | writes and removes whole objects, also on condition that they have not changed, and lists them |
+//! | `upload` | writes an object in parts |
+//! | `request` | carries verbs out: limits, retries, second requests, counts, checksums (without clients: `unsupported`) |
 //! | `stats` | requests, bytes, retries |
+//! | `process` | the runtime and the clients of a process |
+//! | `verb` | what stores do, each with one request |
+//! | `version` | versions of objects, and conditions on them |
+//! | `failure` | why a request failed, whether it is repeated, and as which error it ends |
+//! | `client` | clients from environment variables and credential files |
+//! | `checksum` | the CRC32C that an upload carries, and that a store keeps of an object |
+//! | `new_file` | the names of files of HDFS that are being written |
 //!
 //! A URL travels as a [`std::path::Path`], so that every function that takes the path of a dataset also takes its URL.
 //! [`is_url`] distinguishes the two.
@@ -37,31 +38,33 @@ pub mod cache;
 mod checksum;
 #[cfg(feature = "remote")]
 mod client;
-#[cfg(feature = "hdfs")]
-mod hdfs;
+#[cfg(feature = "remote")]
+mod failure;
+mod new_file;
 mod object;
 #[cfg(feature = "remote")]
 mod process;
 #[cfg(feature = "remote")]
-mod profile;
-#[cfg(feature = "remote")]
+mod request;
+#[cfg(not(feature = "remote"))]
+#[path = "unsupported.rs"]
 mod request;
 mod stats;
-#[cfg(feature = "remote")]
 mod upload;
 mod url;
-#[cfg(feature = "remote")]
-mod versions;
+mod verb;
+mod version;
 mod window;
 mod write;
 
 pub use object::{Head, Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
-pub use url::{Url, is_url, lacks_slash, local_path};
+pub use upload::{Journal, PART_BYTES, Upload, abort_upload};
+pub use url::{is_url, lacks_slash, local_path};
+pub use version::{Condition, Found, Version};
 pub use window::Window;
 pub use write::{
-    Condition, Existing, Found, Journal, PART_BYTES, Upload, Version, abort_upload, clean_up, find, is_empty,
-    is_writable, list, list_beginning, put, put_if, remove, unfinished,
+    Existing, clean_up, find, is_empty, is_writable, list, list_beginning, put, put_if, remove, unfinished,
 };
 
 use std::sync::OnceLock;

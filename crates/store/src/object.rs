@@ -1,8 +1,8 @@
 //! One object: its length, and ranges of its bytes.
 
-#[cfg(feature = "remote")]
 use crate::request;
 use crate::url::Url;
+use crate::verb::{self, Describe, Whole};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Object {
     path: PathBuf,
-    #[cfg_attr(not(feature = "remote"), allow(dead_code, reason = "requests need a client"))]
     url: Url,
     len: u64,
 }
@@ -20,33 +19,22 @@ impl Object {
     /// Asks the store for the length of an object (one request).
     ///
     /// # Errors
-    /// `NotFound`; `PermissionDenied`; `TimedOut`; those of [`Url::parse`]; `Unsupported` without the feature `remote`.
+    /// `NotFound`; `PermissionDenied`; `TimedOut`; `InvalidInput` if the path is not a URL; `Unsupported` without the feature
+    /// `remote`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let url = Url::parse(path)?;
-        #[cfg(feature = "remote")]
-        let len = request::len(&url)?;
-        #[cfg(not(feature = "remote"))]
-        let len = unsupported()?;
+        let len = request::send(&url, Describe { checksum: false })?.len;
         Ok(Object { path: path.to_owned(), url, len })
     }
 
     /// Names an object whose length is known, without a request.
     ///
     /// # Errors
-    /// Those of [`Url::parse`]; `Unsupported` without the feature `remote`.
+    /// `InvalidInput` if the path is not a URL; `Unsupported` without the feature `remote`.
     pub fn with_len(path: &Path, len: u64) -> io::Result<Self> {
         let url = Url::parse(path)?;
-        unsupported_unless_remote()?;
+        request::check_supported()?;
         Ok(Object { path: path.to_owned(), url, len })
-    }
-
-    /// Names an object in tests, also without the feature `remote`.
-    ///
-    /// # Panics
-    /// If the path is not a URL.
-    #[doc(hidden)]
-    pub fn open_unchecked(path: &Path, len: u64) -> Self {
-        Object { path: path.to_owned(), url: Url::parse(path).expect("a URL"), len }
     }
 
     /// Returns the URL.
@@ -69,20 +57,14 @@ impl Object {
         if range.is_empty() {
             return Ok(vec![]);
         }
-        #[cfg(feature = "remote")]
-        return request::range(&self.url, range);
-        #[cfg(not(feature = "remote"))]
-        unsupported()
+        request::send(&self.url, verb::Range(range))
     }
 
     /// As [`Object::read`], but returns at once, and calls `done` on another thread. Empty ranges are not allowed.
     pub fn read_then(&self, range: Range<u64>, done: impl FnOnce(io::Result<Vec<u8>>) + Send + 'static) {
         match self.check(&range) {
             Err(error) => done(Err(error)),
-            #[cfg(feature = "remote")]
-            Ok(()) => request::range_then(self.url.clone(), range, done),
-            #[cfg(not(feature = "remote"))]
-            Ok(()) => done(unsupported()),
+            Ok(()) => request::send_then(self.url.clone(), verb::Range(range), done),
         }
     }
 
@@ -117,14 +99,8 @@ impl Head {
     /// As [`Object::open`].
     pub fn of(path: &Path) -> io::Result<Self> {
         let url = Url::parse(path)?;
-        #[cfg(feature = "remote")]
-        let (len, crc32c, modified, e_tag) = request::head(&url)?;
-        #[cfg(not(feature = "remote"))]
-        let (len, crc32c, modified, e_tag) = {
-            let _ = url;
-            unsupported()?
-        };
-        Ok(Head { len, crc32c, modified, e_tag })
+        let found = request::send(&url, Describe { checksum: true })?;
+        Ok(Head { len: found.len, crc32c: found.crc32c, modified: found.modified, e_tag: found.version.e_tag })
     }
 }
 
@@ -133,26 +109,6 @@ impl Head {
 /// # Errors
 /// As [`Object::open`].
 pub fn read_whole(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    #[cfg_attr(not(feature = "remote"), allow(unused_variables, reason = "requests need a client"))]
-    let url = Url::parse(path)?;
-    #[cfg(feature = "remote")]
-    return request::whole(&url, limit);
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = limit;
-        unsupported()
-    }
-}
-
-/// Returns an error if this build has no clients.
-pub(crate) fn unsupported_unless_remote() -> io::Result<()> {
-    #[cfg(not(feature = "remote"))]
-    unsupported::<()>()?;
-    Ok(())
-}
-
-#[cfg(not(feature = "remote"))]
-fn unsupported<T>() -> io::Result<T> {
-    let problem = "this build cannot read from object stores (Cargo feature `stores`)";
-    Err(io::Error::new(io::ErrorKind::Unsupported, problem))
+    let found = request::send(&Url::parse(path)?, Whole { limit })?;
+    Ok(found.map(|found| found.bytes))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Requests, also those that were repeated by this crate. (The HTTP client repeats some by itself, uncounted.)
+    /// Requests, also those that were repeated.
     pub requests: u64,
     /// Bytes of the answers that were used.
     pub bytes: u64,

@@ -1,129 +1,157 @@
-//! The parts of an upload.
+//! Writes an object in parts.
 
-use crate::checksum::{Sent, send};
-use crate::client::{Client, Purpose};
-use crate::request::{self, Failure};
+use crate::request;
 use crate::url::Url;
-use crate::versions::{self, State};
-use crate::write::{CLEAN_UP, Condition, Journal};
-use bytes::Bytes;
-use object_store::multipart::{MultipartStore, PartId};
-use object_store::path::Path as Key;
-use object_store::{MultipartId, PutPayload};
+use crate::verb::{Abort, Begin, Begun, Describe, Description, Join, Part, Payload};
+use crate::version::Condition;
+use crate::write::{clean_up_limit, put_at};
 use shardtool_format::checksum::{combine, crc32c};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
+
+/// Bytes of a part of an upload, except the last one.
+pub const PART_BYTES: usize = 8 << 20;
 
 /// Parts that are under way at once.
 const AT_ONCE: usize = 3;
 
-/// An upload in parts. One that fits into a single part becomes a single request.
-pub(crate) struct Parts {
+/// Called with the id of an upload before its first part is sent.
+pub type Journal = Box<dyn FnOnce(&str) -> io::Result<()> + Send>;
+
+/// An object that is written in parts of [`PART_BYTES`], of which a few are under way at once. It exists once
+/// [`Upload::finish`] has returned. Dropping it before removes the parts. One that fits into a single part becomes a single
+/// request.
+pub struct Upload {
     url: Url,
     journal: Option<Journal>,
+    /// The part that is being filled.
+    buffer: Vec<u8>,
     begun: Option<Begun>,
-    under_way: VecDeque<Receiver<io::Result<PartId>>>,
-    done: Vec<PartId>,
+    /// The object that the upload will replace.
+    before: Option<Description>,
+    under_way: VecDeque<Receiver<io::Result<String>>>,
+    done: Vec<String>,
     bytes: u64,
     /// The CRC32C of each part that was sent, and of all together.
     crcs: Vec<u32>,
     crc: u32,
 }
 
-/// An upload that the store knows.
-struct Begun {
-    id: MultipartId,
-    /// Whether it takes the CRC32C of parts and object.
-    takes_crc: bool,
-    /// The object that it will replace.
-    before: Option<State>,
-}
-
-impl Parts {
-    pub(crate) fn new(url: Url, journal: Option<Journal>) -> Self {
-        Parts { url, journal, begun: None, under_way: VecDeque::new(), done: vec![], bytes: 0, crcs: vec![], crc: 0 }
+impl Upload {
+    /// Starts an upload, without a request. An existing object is replaced.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the path is not a URL; `Unsupported` without the feature `remote`.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let url = Url::parse(path)?;
+        request::check_supported()?;
+        Ok(Upload {
+            url,
+            journal: None,
+            buffer: vec![],
+            begun: None,
+            before: None,
+            under_way: VecDeque::new(),
+            done: vec![],
+            bytes: 0,
+            crcs: vec![],
+            crc: 0,
+        })
     }
 
-    fn begin(&mut self) -> io::Result<(MultipartId, bool)> {
-        if let Some(begun) = &self.begun {
-            return Ok((begun.id.clone(), begun.takes_crc));
-        }
-        let before = versions::state(&self.url)?;
-        let (id, takes_crc) = request::blocking(self.url.clone(), Purpose::Write, |client, key| async move {
-            let takes_crc = Arc::new(AtomicBool::new(false));
-            let sent = Sent::Upload(takes_crc.clone());
-            let id = send(Some(sent), uploads(&client)?.create_multipart(&key)).await?;
-            Ok((id, takes_crc.load(Ordering::Relaxed)))
-        })?;
-        self.begun = Some(Begun { id: id.clone(), takes_crc, before });
-        if let Some(journal) = self.journal.take() {
-            journal(&id)?;
-        }
-        Ok((id, takes_crc))
+    /// As [`Upload::new`]. If the object has several parts, `journal` is called before the first one is sent, so that
+    /// [`abort_upload`] can remove the parts of a process that was killed.
+    ///
+    /// # Errors
+    /// As [`Upload::new`].
+    pub fn with_journal(path: &Path, journal: Journal) -> io::Result<Self> {
+        let mut upload = Upload::new(path)?;
+        upload.journal = Some(journal);
+        Ok(upload)
     }
 
-    /// Sends a part, once fewer than the most are under way.
-    pub(crate) fn send(&mut self, part: Vec<u8>) -> io::Result<()> {
-        let (id, takes_crc) = self.begin()?;
+    /// Appends bytes. Waits while too many parts are under way.
+    ///
+    /// # Errors
+    /// As [`crate::put`], for this part or an earlier one.
+    pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.buffer.capacity() == 0 {
+                self.buffer.reserve_exact(PART_BYTES);
+            }
+            let now = bytes.len().min(PART_BYTES - self.buffer.len());
+            self.buffer.extend_from_slice(&bytes[..now]);
+            bytes = &bytes[now..];
+            if self.buffer.len() == PART_BYTES {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the part in the buffer, once fewer than the most are under way.
+    fn send(&mut self) -> io::Result<()> {
+        let bytes = std::mem::take(&mut self.buffer);
+        let Begun { id, takes_crc } = self.begin()?;
         if self.under_way.len() >= AT_ONCE {
-            self.first()?;
+            self.wait_for_oldest()?;
         }
-        self.bytes += part.len() as u64;
-        let crc = crc32c(&part);
-        self.crc = combine(self.crc, crc, part.len() as u64);
+        self.bytes += bytes.len() as u64;
+        let crc = crc32c(&bytes);
+        self.crc = combine(self.crc, crc, bytes.len() as u64);
         self.crcs.push(crc);
         let number = self.done.len() + self.under_way.len();
-        let part = Bytes::from(part);
         // The store also checks each part against the signature of its request.
-        let sent = takes_crc.then_some(Sent::Part(crc));
-        let request = move |client: Client, key: Key| {
-            let (id, part, sent) = (id.clone(), PutPayload::from(part.clone()), sent.clone());
-            async move {
-                let uploads = uploads(&client)?;
-                Ok(send(sent, uploads.put_part(&key, &id, number, part)).await?)
-            }
-        };
+        let part = Part { id, number, bytes: Payload::from(bytes), crc: takes_crc.then_some(crc) };
         let (sender, receiver) = sync_channel(1);
-        request::start(self.url.clone(), Purpose::Write, request, move |result| drop(sender.send(result)));
+        request::send_then(self.url.clone(), part, move |result| drop(sender.send(result)));
         self.under_way.push_back(receiver);
         Ok(())
     }
 
-    /// Waits for the oldest part.
-    fn first(&mut self) -> io::Result<()> {
-        let Some(first) = self.under_way.pop_front() else { return Ok(()) };
-        let part = first.recv().unwrap_or_else(|_| Err(io::Error::other("the upload was cancelled")))?;
+    fn begin(&mut self) -> io::Result<Begun> {
+        if let Some(begun) = &self.begun {
+            return Ok(begun.clone());
+        }
+        self.before = describe(&self.url)?;
+        let begun = self.begun.insert(request::send(&self.url, Begin::default())?).clone();
+        if let Some(journal) = self.journal.take() {
+            journal(&begun.id)?;
+        }
+        Ok(begun)
+    }
+
+    fn wait_for_oldest(&mut self) -> io::Result<()> {
+        let Some(oldest) = self.under_way.pop_front() else { return Ok(()) };
+        let part = oldest.recv().unwrap_or_else(|_| Err(io::Error::other("the upload was cancelled")))?;
         self.done.push(part);
         Ok(())
     }
 
-    pub(crate) fn finish(&mut self, last: Vec<u8>) -> io::Result<()> {
+    /// Waits for all parts and puts the object in place.
+    ///
+    /// # Errors
+    /// As [`crate::put`].
+    pub fn finish(mut self) -> io::Result<()> {
         if self.begun.is_none() {
-            return versions::put(&self.url, last, Condition::Always).map(drop);
+            let bytes = Payload::from(std::mem::take(&mut self.buffer));
+            return put_at(&self.url, bytes, Condition::Always).map(drop);
         }
-        if !last.is_empty() {
-            self.send(last)?;
+        if !self.buffer.is_empty() {
+            self.send()?;
         }
         while !self.under_way.is_empty() {
-            self.first()?;
+            self.wait_for_oldest()?;
         }
-        let Some(Begun { id, takes_crc, before }) = &self.begun else { return Ok(()) };
-        let (id, parts) = (id.clone(), std::mem::take(&mut self.done));
-        let sent = takes_crc.then(|| Sent::Join { parts: std::mem::take(&mut self.crcs), object: self.crc });
-        let completed = request::blocking(self.url.clone(), Purpose::Write, move |client, key| {
-            let (id, parts, sent) = (id.clone(), parts.clone(), sent.clone());
-            async move {
-                let uploads = uploads(&client)?;
-                Ok(send(sent, uploads.complete_multipart(&key, &id, parts)).await.map(drop)?)
-            }
-        });
-        if let Err(error) = completed {
+        let Some(Begun { id, takes_crc }) = self.begun.clone() else { return Ok(()) };
+        let crcs = takes_crc.then(|| (std::mem::take(&mut self.crcs), self.crc));
+        let joined = request::send(&self.url, Join { id, parts: std::mem::take(&mut self.done), crcs });
+        if let Err(error) = joined {
             // The answer to a request that succeeded may be lost; a repeated request then fails.
-            let now = versions::state(&self.url).ok().flatten();
-            if now == *before || now.is_none_or(|now| now.len != self.bytes) {
+            let now = describe(&self.url).ok().flatten();
+            if now == self.before || now.is_none_or(|now| now.len != self.bytes) {
                 return Err(match error.kind() {
                     ErrorKind::NotFound => io::Error::other("the store does not know the upload any more"),
                     _ => error,
@@ -135,12 +163,12 @@ impl Parts {
     }
 }
 
-impl Drop for Parts {
+impl Drop for Upload {
     fn drop(&mut self) {
         if let Some(Begun { id, .. }) = self.begun.take() {
             // Parts that arrive after the upload has ended would be kept.
             while let Some(part) = self.under_way.pop_front() {
-                let _ = part.recv_timeout(CLEAN_UP);
+                let _ = part.recv_timeout(clean_up_limit());
             }
             // The store would keep the parts, and bill them.
             let _ = abort(&self.url, id);
@@ -148,19 +176,27 @@ impl Drop for Parts {
     }
 }
 
-/// Ends an upload, and removes its parts.
-pub(crate) fn abort(url: &Url, id: MultipartId) -> io::Result<()> {
-    let aborted = request::blocking_within(url.clone(), Purpose::Write, CLEAN_UP, move |client, key| {
-        let id = id.clone();
-        async move { Ok(uploads(&client)?.abort_multipart(&key, &id).await?) }
-    });
-    match aborted {
+/// Returns the state of an object, to find out whether a lost answer was a good one; `None` if it does not exist.
+fn describe(url: &Url) -> io::Result<Option<Description>> {
+    match request::send(url, Describe { checksum: false }) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Ends the upload of an object that a killed process began, and removes its parts. `id` is what its [`Journal`] received.
+/// An upload that the store does not know is no error, and neither are credentials that may not end uploads.
+///
+/// # Errors
+/// As [`crate::put`].
+pub fn abort_upload(path: &Path, id: &str) -> io::Result<()> {
+    abort(&Url::parse(path)?, id.to_owned())
+}
+
+fn abort(url: &Url, id: String) -> io::Result<()> {
+    match request::send(url, Abort { id, limit: clean_up_limit() }) {
         // It has ended, or the credentials allow uploads only. Some servers say the latter of uploads they do not know.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
         aborted => aborted,
     }
-}
-
-fn uploads(client: &Client) -> Result<Arc<dyn MultipartStore>, Failure> {
-    client.uploads.clone().ok_or(Failure::ReadOnly)
 }

@@ -31,7 +31,7 @@ pub(crate) enum Service {
 
 /// The URL of an object, or of the common prefix of several ("folder").
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Url {
+pub(crate) struct Url {
     pub(crate) service: Service,
     /// Scheme and authority: `s3://bucket`, `http://host:port`, `hdfs://`. One client serves one root.
     pub(crate) root: String,
@@ -45,7 +45,7 @@ impl Url {
     /// # Errors
     /// `InvalidInput` for an unknown scheme, a URL without bucket or host, one that is not UTF-8, and one with a query or a
     /// fragment, to which the names of shards cannot be appended.
-    pub fn parse(path: &Path) -> io::Result<Self> {
+    pub(crate) fn parse(path: &Path) -> io::Result<Self> {
         let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
         let text = path.to_str().ok_or_else(|| invalid("the URL is not UTF-8".to_owned()))?;
         let (scheme, rest) = split(text).ok_or_else(|| invalid("it is not a URL".to_owned()))?;

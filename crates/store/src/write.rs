@@ -1,18 +1,22 @@
-//! Writes objects: small ones at once, large ones in parts.
+//! Writes and removes whole objects, and lists them.
 
-use crate::object::unsupported_unless_remote;
+use crate::new_file::new_file_of;
+use crate::request;
 use crate::url::{Service, Url};
-#[cfg(feature = "remote")]
-use crate::versions;
+use crate::verb::{List, Payload, Put, Remove, Whole};
+use crate::version::{Condition, Found, Version};
+use shardtool_format::checksum::crc32c;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
-
-/// Bytes of a part of an upload, except the last one.
-pub const PART_BYTES: usize = 8 << 20;
+use std::time::Duration;
 
 /// The time for removing what a failed operation left. A store that is down should not delay its error message for long.
-pub(crate) const CLEAN_UP: Duration = Duration::from_secs(10);
+const CLEAN_UP: Duration = Duration::from_secs(10);
+
+/// Returns the time for removing what a failed operation left.
+pub(crate) fn clean_up_limit() -> Duration {
+    CLEAN_UP.min(crate::time_limit())
+}
 
 /// Whether an object may exist before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,42 +27,10 @@ pub enum Existing {
     Keep,
 }
 
-/// The version of an object, as the store names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    pub(crate) e_tag: Option<String>,
-    pub(crate) generation: Option<String>,
-}
-
-/// The condition under which [`put_if`] writes.
-#[derive(Debug, Clone, Copy)]
-pub enum Condition<'a> {
-    /// None.
-    Always,
-    /// The object does not exist.
-    Absent,
-    /// The object still has this version.
-    Unchanged(&'a Version),
-}
-
-/// A whole object.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Its version.
-    pub version: Version,
-    /// When it was written, by the clock of the store, in whole seconds.
-    pub modified: SystemTime,
-}
-
-/// Called with the id of an upload before its first part is sent.
-pub type Journal = Box<dyn FnOnce(&str) -> io::Result<()> + Send>;
-
 /// Returns whether objects can be written below a URL: not to web servers.
 ///
 /// # Errors
-/// Those of [`Url::parse`].
+/// `InvalidInput` if the path is not a URL.
 pub fn is_writable(path: &Path) -> io::Result<bool> {
     Ok(Url::parse(path)?.service != Service::Http)
 }
@@ -66,21 +38,14 @@ pub fn is_writable(path: &Path) -> io::Result<bool> {
 /// Writes an object with one request. It exists whole or not at all.
 ///
 /// # Errors
-/// `AlreadyExists`; `PermissionDenied`; `TimedOut`; those of [`Url::parse`]; `Unsupported` without the feature `remote`.
-/// After a timeout, the object may exist: read it.
+/// `AlreadyExists`; `PermissionDenied`; `TimedOut`; `InvalidInput` if the path is not a URL; `Unsupported` without the feature
+/// `remote`. After a timeout, the object may exist: read it.
 pub fn put(path: &Path, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
-    let url = Url::parse(path)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return match existing {
-        Existing::Replace => versions::put(&url, bytes, Condition::Always).map(drop),
-        Existing::Keep => versions::put(&url, bytes, Condition::Absent).map(drop),
+    let condition = match existing {
+        Existing::Replace => Condition::Always,
+        Existing::Keep => Condition::Absent,
     };
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = (url, bytes, existing);
-        Ok(())
-    }
+    put_at(&Url::parse(path)?, Payload::from(bytes), condition).map(drop)
 }
 
 /// Writes an object with one request if the condition is met, and returns its version.
@@ -91,28 +56,24 @@ pub fn put(path: &Path, bytes: Vec<u8>, existing: Existing) -> io::Result<()> {
 /// # Errors
 /// `AlreadyExists` if the condition is not met; otherwise as [`put`].
 pub fn put_if(path: &Path, bytes: Vec<u8>, condition: Condition<'_>) -> io::Result<Version> {
-    let url = Url::parse(path)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
+    let (url, bytes) = (Url::parse(path)?, Payload::from(bytes));
+    let result = put_at(&url, bytes.clone(), condition);
+    let uncertain = |error: &io::Error| {
+        !matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
+            && !matches!(condition, Condition::Always)
+    };
+    if result.as_ref().is_err_and(uncertain)
+        && let Ok(Some(found)) = request::send(&url, Whole { limit: bytes.len() as u64 })
+        && found.bytes == bytes
     {
-        let result = versions::put(&url, bytes.clone(), condition);
-        let uncertain = |error: &io::Error| {
-            !matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
-                && !matches!(condition, Condition::Always)
-        };
-        if result.as_ref().is_err_and(uncertain)
-            && let Ok(Some(found)) = versions::found(&url, bytes.len() as u64)
-            && found.bytes == bytes
-        {
-            return Ok(found.version);
-        }
-        result
+        return Ok(found.version);
     }
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = (url, bytes, condition);
-        Err(io::ErrorKind::Unsupported.into())
-    }
+    result
+}
+
+pub(crate) fn put_at(url: &Url, bytes: Payload, condition: Condition<'_>) -> io::Result<Version> {
+    let crc = crc32c(&bytes);
+    request::send(url, Put { bytes, crc, mode: condition.into() })
 }
 
 /// Reads an object whole, with its version, if it has at most `limit` bytes; `None` if it is longer.
@@ -120,15 +81,7 @@ pub fn put_if(path: &Path, bytes: Vec<u8>, condition: Condition<'_>) -> io::Resu
 /// # Errors
 /// As [`crate::Object::open`].
 pub fn find(path: &Path, limit: u64) -> io::Result<Option<Found>> {
-    let url = Url::parse(path)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return versions::found(&url, limit);
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = (url, limit);
-        Ok(None)
-    }
+    request::send(&Url::parse(path)?, Whole { limit })
 }
 
 /// Returns the names of the objects directly below a folder, in any order.
@@ -136,15 +89,7 @@ pub fn find(path: &Path, limit: u64) -> io::Result<Option<Found>> {
 /// # Errors
 /// As [`crate::Object::open`].
 pub fn list(folder: &Path) -> io::Result<Vec<String>> {
-    let url = Url::parse(folder)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return versions::list(&url);
-    #[cfg(not(feature = "remote"))]
-    {
-        drop(url);
-        Ok(vec![])
-    }
+    request::send(&Url::parse(folder)?, List::Folder)
 }
 
 /// Returns whether no object lies in a folder or below it, other than those with `ignored` in their names.
@@ -152,15 +97,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<String>> {
 /// # Errors
 /// As [`list`].
 pub fn is_empty(folder: &Path, ignored: &'static str) -> io::Result<bool> {
-    let url = Url::parse(folder)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return versions::is_empty(&url, ignored);
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = (url, ignored);
-        Ok(true)
-    }
+    request::send(&Url::parse(folder)?, List::Any { ignored }).map(|names| names.is_empty())
 }
 
 /// As [`list`], of the objects whose names begin with `start`: the others, which may be many, are not listed.
@@ -169,14 +106,12 @@ pub fn is_empty(folder: &Path, ignored: &'static str) -> io::Result<bool> {
 /// As [`list`].
 pub fn list_beginning(folder: &Path, start: &'static str) -> io::Result<Vec<String>> {
     let url = Url::parse(folder)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return versions::list_beginning(&url, start);
-    #[cfg(not(feature = "remote"))]
-    {
-        drop((url, start));
-        Ok(vec![])
+    if url.service == Service::Hdfs {
+        // It lists folders, not names from one on.
+        let names = request::send(&url, List::Folder)?;
+        return Ok(names.into_iter().filter(|name| name.starts_with(start)).collect());
     }
+    request::send(&url, List::Beginning(start))
 }
 
 /// Returns the names of files in a folder that killed processes did not finish, each with the name that it would have had. Only
@@ -192,22 +127,12 @@ pub fn unfinished(folder: &Path) -> io::Result<Vec<(String, String)>> {
     Ok(list(folder)?.into_iter().filter_map(with_name).collect())
 }
 
-/// What the names of files of HDFS end with that are being written: `.NAME.DIGITS.new`.
-pub(crate) const NEW: &str = ".new";
-
-/// Returns the name that a file of HDFS will have when it is complete; `None` if this is not the name of a new file.
-pub(crate) fn new_file_of(new: &str) -> Option<&str> {
-    let (name, digits) = new.strip_prefix('.')?.strip_suffix(NEW)?.rsplit_once('.')?;
-    let valid = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (valid && !name.is_empty() && !name.contains('/')).then_some(name)
-}
-
 /// Removes an object if it exists.
 ///
 /// # Errors
 /// As [`put`].
 pub fn remove(path: &Path) -> io::Result<()> {
-    remove_within(path, crate::time_limit())
+    request::send(&Url::parse(path)?, Remove { limit: crate::time_limit() })
 }
 
 /// As [`remove`], within ten seconds: what a failed operation left.
@@ -215,133 +140,5 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// # Errors
 /// As [`put`].
 pub fn clean_up(path: &Path) -> io::Result<()> {
-    remove_within(path, CLEAN_UP.min(crate::time_limit()))
-}
-
-fn remove_within(path: &Path, limit: Duration) -> io::Result<()> {
-    let url = Url::parse(path)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return versions::remove(&url, limit);
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = (url, limit);
-        Ok(())
-    }
-}
-
-/// Ends the upload of an object that a killed process began, and removes its parts. `id` is what its [`Journal`] received.
-/// An upload that the store does not know is no error, and neither are
-/// credentials that may not end uploads.
-///
-/// # Errors
-/// As [`put`].
-pub fn abort_upload(path: &Path, id: &str) -> io::Result<()> {
-    let url = Url::parse(path)?;
-    unsupported_unless_remote()?;
-    #[cfg(feature = "remote")]
-    return crate::upload::abort(&url, id.to_owned());
-    #[cfg(not(feature = "remote"))]
-    {
-        let _ = (url, id);
-        Ok(())
-    }
-}
-
-/// An object that is written in parts of [`PART_BYTES`], of which a few are under way at once. It exists once
-/// [`Upload::finish`] has returned. Dropping it before removes the parts.
-pub struct Upload {
-    #[cfg(feature = "remote")]
-    parts: crate::upload::Parts,
-    buffer: Vec<u8>,
-}
-
-impl Upload {
-    /// Starts an upload, without a request. An existing object is replaced.
-    ///
-    /// # Errors
-    /// Those of [`Url::parse`]; `Unsupported` without the feature `remote`.
-    pub fn new(path: &Path) -> io::Result<Self> {
-        Self::begin(path, None)
-    }
-
-    /// As [`Upload::new`]. If the object has several parts, `journal` is called before the first one is sent, so that
-    /// [`abort_upload`] can remove the parts of a process that was killed.
-    ///
-    /// # Errors
-    /// As [`Upload::new`].
-    pub fn with_journal(path: &Path, journal: Journal) -> io::Result<Self> {
-        Self::begin(path, Some(journal))
-    }
-
-    fn begin(path: &Path, journal: Option<Journal>) -> io::Result<Self> {
-        let url = Url::parse(path)?;
-        unsupported_unless_remote()?;
-        #[cfg(not(feature = "remote"))]
-        drop((url, journal));
-        Ok(Upload {
-            #[cfg(feature = "remote")]
-            parts: crate::upload::Parts::new(url, journal),
-            buffer: vec![],
-        })
-    }
-
-    /// Appends bytes. Waits while too many parts are under way.
-    ///
-    /// # Errors
-    /// As [`put`], for this part or an earlier one.
-    pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            if self.buffer.capacity() == 0 {
-                self.buffer.reserve_exact(PART_BYTES);
-            }
-            let now = bytes.len().min(PART_BYTES - self.buffer.len());
-            self.buffer.extend_from_slice(&bytes[..now]);
-            bytes = &bytes[now..];
-            if self.buffer.len() == PART_BYTES {
-                self.send()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self) -> io::Result<()> {
-        let part = std::mem::take(&mut self.buffer);
-        #[cfg(feature = "remote")]
-        return self.parts.send(part);
-        #[cfg(not(feature = "remote"))]
-        {
-            drop(part);
-            Ok(())
-        }
-    }
-
-    /// Waits for all parts and puts the object in place.
-    ///
-    /// # Errors
-    /// As [`put`].
-    pub fn finish(mut self) -> io::Result<()> {
-        let last = std::mem::take(&mut self.buffer);
-        #[cfg(feature = "remote")]
-        return self.parts.finish(last);
-        #[cfg(not(feature = "remote"))]
-        {
-            drop(last);
-            Ok(())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn new_files_have_the_names_of_files_in_them() {
-        assert_eq!(new_file_of(".train-00000.tfrecord.0123456789abcdef.new"), Some("train-00000.tfrecord"));
-        assert_eq!(new_file_of("..pack-train.lock.0123456789abcdef.new"), Some(".pack-train.lock"));
-        for other in ["train.0123456789abcdef.new", ".train.new", ".train.0123.new", ".a/b.0123456789abcdef.new"] {
-            assert_eq!(new_file_of(other), None, "{other}");
-        }
-    }
+    request::send(&Url::parse(path)?, Remove { limit: clean_up_limit() })
 }

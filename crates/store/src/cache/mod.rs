@@ -173,11 +173,6 @@ impl Cache {
         self.0.size
     }
 
-    /// Returns the bytes of a block.
-    pub fn block_bytes(&self) -> u64 {
-        self.0.block
-    }
-
     /// Returns the bytes of all blocks that the cache holds.
     ///
     /// # Errors

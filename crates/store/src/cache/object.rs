@@ -4,6 +4,7 @@ use super::blocks::BlockFile;
 use super::claim::Claim;
 use super::{Cache, FETCHED_BY_READERS, Process, block_id, count_hit, key, room};
 use crate::Object;
+use crate::request::in_background;
 use crate::stats::{self, add};
 use std::io;
 use std::ops::Range;
@@ -309,13 +310,4 @@ impl Drop for Reader<'_> {
     fn drop(&mut self) {
         *self.process.readers.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
     }
-}
-
-/// Runs what may wait for a disk, outside of the threads that receive answers.
-fn in_background(work: impl FnOnce() + Send + 'static) {
-    #[cfg(feature = "remote")]
-    if let Ok(process) = crate::process::Process::current() {
-        return process.spawn_blocking(work);
-    }
-    work();
 }

@@ -3,11 +3,11 @@
 //! S3 returns it if the request has the signed header `x-amz-checksum-mode: ENABLED`, GCS in `x-goog-hash`. (ETags and MD5 are
 //! not checksums of a manifest; CRCs of parts are not those of the whole object.)
 
-mod connector;
 mod sent;
+mod transport;
 
-pub(crate) use connector::{Connector, Signer};
-pub(crate) use sent::{Sent, send};
+pub(crate) use sent::{Sent, with_checksums};
+pub(crate) use transport::{Carrier, Signer};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -5,6 +5,7 @@
 //! none. Each part carries its own CRC, and the request that joins the parts has all of them and that of the whole object.
 
 use crate::checksum::{CRC32C, TYPE, WHOLE, to_base64};
+use crate::client::answer::code_of;
 use object_store::HeaderMap;
 use object_store::HeaderValue;
 use object_store::client::HttpRequest;
@@ -12,7 +13,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a request that writes carries.
+/// What a request carries.
 #[derive(Debug, Clone)]
 pub(crate) enum Sent {
     /// A whole object, and its CRC.
@@ -28,18 +29,20 @@ pub(crate) enum Sent {
         /// Of the whole object.
         object: u32,
     },
+    /// Nothing; the answer is to have the checksum of the object.
+    Requested,
 }
 
 tokio::task_local! {
     /// What the requests of this future carry: the client has no parameter for it.
-    pub(crate) static SENT: Sent;
+    pub(super) static SENT: Sent;
 }
 
-/// Runs a request, which carries checksums if there are some.
-pub(crate) async fn send<F: Future>(sent: Option<Sent>, request: F) -> F::Output {
+/// Runs requests that carry checksums if there are some.
+pub(crate) async fn with_checksums<F: Future>(sent: Option<Sent>, requests: F) -> F::Output {
     match sent {
-        Some(sent) => SENT.scope(sent, request).await,
-        None => request.await,
+        Some(sent) => SENT.scope(sent, requests).await,
+        None => requests.await,
     }
 }
 
@@ -59,6 +62,7 @@ impl Sent {
             Sent::Upload(_) => request.method() == "POST" && has("uploads"),
             Sent::Part(_) => request.method() == "PUT" && has("uploadId"),
             Sent::Join { .. } => request.method() == "POST" && has("uploadId"),
+            Sent::Requested => request.method() == "HEAD",
         }
     }
 
@@ -72,6 +76,7 @@ impl Sent {
         };
         match self {
             Sent::Object(crc) | Sent::Part(crc) => set(CRC32C, &to_base64(*crc)),
+            Sent::Requested => set("x-amz-checksum-mode", "ENABLED"),
             Sent::Upload(_) => {
                 set(ALGORITHM, "CRC32C");
                 set(TYPE, WHOLE);
@@ -80,7 +85,7 @@ impl Sent {
                 set(CRC32C, &to_base64(*object));
                 set(TYPE, WHOLE);
                 let body = request.body().as_bytes().and_then(|body| std::str::from_utf8(body).ok());
-                if let Some(body) = body.map(|body| with_checksums(body, parts)) {
+                if let Some(body) = body.map(|body| list_with(body, parts)) {
                     *request.body_mut() = body.into();
                     // Those of the body as it was.
                     request.headers_mut().remove("x-amz-content-sha256");
@@ -106,13 +111,12 @@ impl Sent {
 
     /// Returns whether an answer refuses the checksum as such, not as one that differs.
     pub(crate) fn is_refused(&self, status: u16, body: &[u8]) -> bool {
-        let body = String::from_utf8_lossy(body);
-        status == 501 || UNKNOWN.iter().any(|code| body.contains(&format!("<Code>{code}</Code>")))
+        status == 501 || code_of(body).is_some_and(|code| UNKNOWN.contains(&&*code))
     }
 }
 
 /// Adds the CRC of each part to the list of parts.
-fn with_checksums(list: &str, parts: &[u32]) -> String {
+fn list_with(list: &str, parts: &[u32]) -> String {
     const END: &str = "</Part>";
     let mut pieces = list.split(END);
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -131,7 +135,7 @@ mod tests {
         let list = "<X><Part><ETag>a</ETag></Part><Part><ETag>b</ETag></Part></X>";
         let expected = "<X><Part><ETag>a</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C></Part>\
                         <Part><ETag>b</ETag><ChecksumCRC32C>AAAAAQ==</ChecksumCRC32C></Part></X>";
-        assert_eq!(with_checksums(list, &[0xe306_9283, 1]), expected);
+        assert_eq!(list_with(list, &[0xe306_9283, 1]), expected);
     }
 
     #[test]

@@ -1,14 +1,30 @@
 //! Clients from environment variables and credential files.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `profile` | settings of S3 from the files of `~/.aws` |
+//! | `credentials` | where credentials come from, and how their failures are told from those of the store |
+//! | `answer` | status and code of the answers that refuse a request |
+//! | `hdfs` | HDFS, with what its client lacks of an object store |
 
-use crate::checksum::{Connector, Signer};
-use crate::profile;
+pub(crate) mod answer;
+pub(crate) mod credentials;
+#[cfg(feature = "hdfs")]
+pub(crate) mod hdfs;
+mod profile;
+
+use crate::checksum::{Carrier, Signer};
 use crate::url::{Service, Url};
+use answer::Noted;
+use credentials::Named;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::{HttpClient, HttpConnector, ReqwestConnector};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::multipart::MultipartStore;
-use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
+use std::error::Error;
 use std::io;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -39,8 +55,17 @@ pub(crate) enum Purpose {
     Read,
     /// The answer to an upload begins after its last byte, so that silence does not indicate a failure.
     Write,
-    /// Lengths and checksums of objects.
-    Head,
+}
+
+/// Makes the connections of all clients.
+#[derive(Debug, Default)]
+struct Connector(Signer);
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let connection = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(Noted(HttpClient::new(Carrier::new(connection, self.0.clone())))))
+    }
 }
 
 /// Creates the client for the root of a URL. Makes no request.
@@ -52,7 +77,7 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
     let invalid = |error: object_store::Error| {
         let problem = match url.service {
             Service::Http => error.to_string(),
-            _ => format!("{error}; {}", credentials_hint(url)),
+            _ => format!("{error}; {}", credentials::hint(url)),
         };
         io::Error::new(io::ErrorKind::InvalidInput, problem)
     };
@@ -63,42 +88,47 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
                 builder = builder.with_config(key, value);
             }
             let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
-            let allow_http = allows_http("AWS_ALLOW_HTTP", endpoint)?;
-            let mut builder =
-                builder.with_url(&url.root).with_retry(retries()).with_client_options(options(allow_http, purpose)?);
+            let options = options(allows_http("AWS_ALLOW_HTTP", endpoint)?, purpose)?;
             let (signer, region) = (Signer::default(), builder.get_config_value(&AmazonS3ConfigKey::Region));
-            if purpose != Purpose::Read {
-                builder = builder.with_http_connector(Connector(signer.clone()));
-            }
-            let store = builder.build().map_err(invalid)?;
-            signer.set(store.credentials().clone(), region.unwrap_or_else(|| "us-east-1".to_owned()));
-            Client::new(store)
+            let builder = builder
+                .with_url(&url.root)
+                .with_retry(no_retries())
+                .with_client_options(options)
+                .with_http_connector(Connector(signer.clone()));
+            let found = builder.clone().build().map_err(invalid)?;
+            let credentials = Arc::new(Named(found.credentials().clone()));
+            signer.set(credentials.clone(), region.unwrap_or_else(|| "us-east-1".to_owned()));
+            Client::new(builder.with_credentials(credentials).build().map_err(invalid)?)
         }
         Service::Gcs => {
-            let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root).with_retry(retries());
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(&url.root);
             let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
             let options = options(allows_http("GOOGLE_ALLOW_HTTP", endpoint)?, purpose)?;
-            let builder = match purpose {
-                Purpose::Head => builder.with_http_connector(Connector(Signer::default())),
-                Purpose::Read | Purpose::Write => builder,
-            };
-            Client::new(builder.with_client_options(options).build().map_err(invalid)?)
+            let builder =
+                builder.with_retry(no_retries()).with_client_options(options).with_http_connector(Connector::default());
+            let found = builder.clone().build().map_err(invalid)?;
+            let credentials = Arc::new(Named(found.credentials().clone()));
+            Client::new(builder.with_credentials(credentials).build().map_err(invalid)?)
         }
         Service::Azure => {
-            let builder = MicrosoftAzureBuilder::from_env().with_url(&url.root).with_retry(retries());
+            let builder = MicrosoftAzureBuilder::from_env().with_url(&url.root);
             // The emulator is at AZURITE_BLOB_STORAGE_URL, and needs no TLS.
             let emulator = builder.get_config_value(&AzureConfigKey::UseEmulator).is_some_and(|value| is_true(&value));
             let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).filter(|_| !emulator);
             let options = options(allows_http("AZURE_ALLOW_HTTP", endpoint)?, purpose)?;
-            Client::new(builder.with_client_options(options).build().map_err(invalid)?)
+            let builder =
+                builder.with_retry(no_retries()).with_client_options(options).with_http_connector(Connector::default());
+            let found = builder.clone().build().map_err(invalid)?;
+            let credentials = Arc::new(Named(found.credentials().clone()));
+            Client::new(builder.with_credentials(credentials).build().map_err(invalid)?)
         }
         Service::Http => {
-            let builder = HttpBuilder::new().with_url(&url.root).with_retry(retries());
-            let store = builder.with_client_options(options(true, purpose)?).build().map_err(invalid)?;
-            Client { objects: Arc::new(store), uploads: None }
+            let builder = HttpBuilder::new().with_url(&url.root).with_client_options(options(true, purpose)?);
+            let builder = builder.with_retry(no_retries()).with_http_connector(Connector::default());
+            Client { objects: Arc::new(builder.build().map_err(invalid)?), uploads: None }
         }
         #[cfg(feature = "hdfs")]
-        Service::Hdfs => Client::new(crate::hdfs::Hdfs::connect(url).map_err(invalid)?),
+        Service::Hdfs => Client::new(hdfs::Hdfs::connect(url).map_err(invalid)?),
         #[cfg(not(feature = "hdfs"))]
         Service::Hdfs => {
             let problem = "this build cannot read HDFS (Cargo feature `hdfs`)";
@@ -106,32 +136,6 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
         }
     };
     Ok(client)
-}
-
-/// Returns where credentials for a URL are looked for, as part of an error message.
-pub(crate) fn credentials_hint(url: &Url) -> &'static str {
-    match url.service {
-        Service::S3 => {
-            "credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), else from profile \
-             AWS_PROFILE of ~/.aws/credentials, else from AWS_WEB_IDENTITY_TOKEN_FILE, the container or the instance; \
-             AWS_SKIP_SIGNATURE=true reads public buckets; AWS_ENDPOINT_URL and AWS_REGION choose the server"
-        }
-        Service::Gcs => {
-            "credentials are taken from GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_SERVICE_ACCOUNT or \
-             GOOGLE_SERVICE_ACCOUNT_KEY, gcloud's application default credentials, or the instance; \
-             GOOGLE_SKIP_SIGNATURE=true reads public buckets; GOOGLE_BASE_URL chooses the server"
-        }
-        Service::Azure => {
-            "credentials are taken from AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, \
-             from AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or from the instance; AZURE_ENDPOINT chooses \
-             the server, AZURE_STORAGE_USE_EMULATOR=true an emulator"
-        }
-        Service::Hdfs => {
-            "the name node is that of the URL, or of fs.defaultFS in core-site.xml in HADOOP_CONF_DIR or HADOOP_HOME/etc/hadoop; \
-             the user is HADOOP_USER_NAME, or the one of the process; Kerberos tickets are those of kinit"
-        }
-        Service::Http => "the server refuses the request; no credentials are sent to http:// and https:// URLs",
-    }
 }
 
 /// Returns whether a variable allows requests without TLS.
@@ -154,10 +158,9 @@ fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on" | "y")
 }
 
-fn retries() -> RetryConfig {
-    let backoff =
-        BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(5), base: 2.0 };
-    RetryConfig { backoff, max_retries: 6, retry_timeout: crate::time_limit() * 3 / 4 }
+/// Turns off the repetitions of the client: [`crate::request`] repeats, and counts what it repeats.
+fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
 fn options(allow_http: bool, purpose: Purpose) -> io::Result<ClientOptions> {
@@ -182,4 +185,9 @@ fn options(allow_http: bool, purpose: Purpose) -> io::Result<ClientOptions> {
 fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}
+
+/// Returns the sources of an error.
+fn sources<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |inner| (*inner).source())
 }

@@ -3,14 +3,9 @@
 
 use crate::checksum::sent::{SENT, Sent};
 use crate::checksum::{StoredCrc32c, of_headers};
-use object_store::ClientOptions;
-use object_store::HeaderValue;
+use async_trait::async_trait;
 use object_store::aws::{AwsAuthorizer, AwsCredentialProvider};
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
-};
-use std::future::Future;
-use std::pin::Pin;
+use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -24,25 +19,14 @@ impl Signer {
     }
 }
 
-/// Makes connections on which `HEAD` requests to S3 ask for checksums, and uploads carry theirs.
-#[derive(Debug)]
-pub(crate) struct Connector(pub(crate) Signer);
-
-impl HttpConnector for Connector {
-    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
-        let refused = AtomicBool::new(is_turned_off());
-        Ok(HttpClient::new(Service { inner, signer: self.0.clone(), refused }))
-    }
-}
-
 /// Returns whether the environment asks for uploads without checksums, by the variable of the SDKs of AWS.
 fn is_turned_off() -> bool {
     std::env::var("AWS_REQUEST_CHECKSUM_CALCULATION").is_ok_and(|value| value.eq_ignore_ascii_case("when_required"))
 }
 
+/// Connections on which requests carry and request the checksums that [`super::with_checksums`] names.
 #[derive(Debug)]
-struct Service {
+pub(crate) struct Carrier {
     inner: HttpClient,
     signer: Signer,
     /// Whether uploads carry no checksums: the store has refused one, or they are turned off.
@@ -54,37 +38,31 @@ const BODY_HASH: &str = "x-amz-content-sha256";
 /// The client cannot sign requests with the tokens of a session of S3 Express.
 const SESSION: &str = "x-amz-s3session-token";
 
-impl HttpService for Service {
-    // As `async_trait` writes it.
-    fn call<'s, 'f>(
-        &'s self,
-        request: HttpRequest,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
-    where
-        's: 'f,
-        Self: 'f,
-    {
-        Box::pin(async move {
-            let is_s3 = self.signer.0.get().is_some() && !request.headers().contains_key(SESSION);
-            let sent = SENT.try_with(Sent::clone).ok().filter(|sent| is_s3 && sent.is_of(&request));
-            let mut response = match sent {
-                Some(sent) if !self.refused.load(Ordering::Relaxed) => self.write(request, sent).await?,
-                // Credentials are requested by other methods.
-                _ if is_s3 && request.method() == "HEAD" => self.head(request).await?,
-                _ => self.inner.execute(request).await?,
-            };
-            if let Some(crc) = of_headers(response.headers()) {
-                response.extensions_mut().insert(StoredCrc32c(crc));
-            }
-            Ok(response)
-        })
+#[async_trait]
+impl HttpService for Carrier {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let is_s3 = self.signer.0.get().is_some() && !request.headers().contains_key(SESSION);
+        let sent = SENT.try_with(Sent::clone).ok().filter(|sent| is_s3 && sent.is_of(&request));
+        let mut response = match sent {
+            Some(Sent::Requested) => self.request_checksum(request).await?,
+            Some(sent) if !self.refused.load(Ordering::Relaxed) => self.write(request, sent).await?,
+            _ => self.inner.execute(request).await?,
+        };
+        if let Some(crc) = of_headers(response.headers()) {
+            response.extensions_mut().insert(StoredCrc32c(crc));
+        }
+        Ok(response)
     }
 }
 
-impl Service {
-    /// Asks for the checksum of an object.
-    async fn head(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        request.headers_mut().insert("x-amz-checksum-mode", HeaderValue::from_static("ENABLED"));
+impl Carrier {
+    pub(crate) fn new(inner: HttpClient, signer: Signer) -> Self {
+        Carrier { inner, signer, refused: AtomicBool::new(is_turned_off()) }
+    }
+
+    /// Sends a request whose answer is to have the checksum of the object.
+    async fn request_checksum(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        Sent::Requested.add_to(&mut request);
         self.sign(&mut request).await?;
         self.inner.execute(request).await
     }

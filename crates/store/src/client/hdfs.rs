@@ -13,9 +13,9 @@
 //! it, removes the new file that it names, and only then continues: a writer that lost its lock has no file left to rename,
 //! however slow it is, and starts again.
 
-use crate::request::NOT_SATISFIABLE;
+use super::sources;
+use crate::new_file::{NEW, new_file_of};
 use crate::url::Url;
-use crate::write::{NEW, new_file_of};
 use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
 use hdfs_native::HdfsError;
@@ -210,8 +210,8 @@ impl Hdfs {
                 }
                 0..meta.size
             }
-            // As a web server answers.
-            Some(range) => range.as_range(meta.size).map_err(|error| failed(format!("{NOT_SATISFIABLE}: {error}")))?,
+            // What begins after the end has no bytes.
+            Some(range) => range.as_range(meta.size).unwrap_or(meta.size..meta.size),
         };
         let (start, length) = (range.start as usize, (range.end - range.start) as usize);
         let stream = reader.read_range_stream(start, length).map_err(failed).boxed();
@@ -358,6 +358,26 @@ fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Generic { store: "HDFS", source: error.into() }
 }
 
+/// What a name node answers if the user may not do something.
+const NO_ACCESS: &str = "org.apache.hadoop.security.AccessControlException";
+
+/// Returns whether a name node refuses a request.
+pub(crate) fn is_refusal(error: &Error) -> bool {
+    let refuses = |error: &HdfsError| match error {
+        HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _) => class == NO_ACCESS,
+        _ => false,
+    };
+    sources(error).filter_map(|source| source.downcast_ref()).any(refuses)
+}
+
+/// Returns whether a request was not made because there is no ticket of Kerberos, or another one is needed.
+pub(crate) fn is_of_credentials(error: &Error) -> bool {
+    let is = |error: &HdfsError| {
+        matches!(error, HdfsError::SASLError(_) | HdfsError::GSSAPIError(..) | HdfsError::NoSASLMechanism)
+    };
+    sources(error).filter_map(|source| source.downcast_ref()).any(is)
+}
+
 /// Wraps an error of an upload, whose parts cannot be sent again.
 fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::NotSupported { source: error.into() }
@@ -372,5 +392,22 @@ impl fmt::Display for Hdfs {
 impl fmt::Debug for Hdfs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hdfs").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_of_an_error_says_whether_it_is_a_refusal() {
+        let of = |class: &str, text: &str| HdfsError::RPCError(class.to_owned(), text.to_owned());
+        let refusal = of(NO_ACCESS, "Permission denied: user=a");
+        assert!(is_refusal(&failed(refusal)) && is_refusal(&broken(of(NO_ACCESS, ""))));
+        // A text that mentions the class decides nothing.
+        let other = failed(of("java.io.IOException", NO_ACCESS));
+        assert!(!is_refusal(&other) && !is_of_credentials(&other));
+        let ticket = failed(HdfsError::NoSASLMechanism);
+        assert!(is_of_credentials(&ticket) && !is_refusal(&ticket));
     }
 }

@@ -220,17 +220,19 @@ def test_wrong_arguments_are_refused(volumes, tmp_path):
 
     refused("no feature `mr`", "mr")
     refused("`crop` has 2 entries", "ct", crop=(3, 3))
-    refused("`crop` is 0", "ct", crop=(0, 3, 3))
+    refused("`crop` is 0: expected 1 to", "ct", crop=(0, 3, 3))
     refused("`rotate90` in plane", "ct", crop=(4, 5, 6), rotate90=(0, 1))
     refused("`flip` has 1 entries", "ct", crop=(4, 4, 4), flip=[0.5])
     refused("`flip` is 2 for dimension 1", "ct", crop=(4, 4, 4), flip=[0, 2, 0])
-    refused("list of probabilities", "ct", flip=0.5)
+    refused("`flip` is 0.5: expected a list", "ct", flip=0.5)
     refused("`pad_value` is -1, which u8 cannot hold", "seg", crop=(4, 4, 4), pad_value=-1)
-    refused("a number for each", ["ct", "seg"], crop=(4, 4, 4), pad_value={"ct": 1})
+    refused("expected a number for each", ["ct", "seg"], crop=(4, 4, 4), pad_value={"ct": 1})
     with pytest.raises(st.OptionError, match="given twice"):
         st.Loader(volumes, 4, [st.Arrays("ct", crop=(4, 4, 4)), st.Arrays("ct", crop=(4, 4, 4))])
-    with pytest.raises(TypeError, match="expected `Arrays"):
-        st.Loader(volumes, 4, st.Arrays(3))
+    with pytest.raises(TypeError, match="`features` is 3: expected the name of a feature, or a list of names"):
+        st.Arrays(3)
+    with pytest.raises(TypeError, match="`fields` is 3: expected a list of steps, a field"):
+        st.Loader(volumes, 4, 3)
     with pytest.raises(st.OptionError, match="`codec` is 'gzip'"):
         st.Array(codec="gzip")
     with st.Writer(tmp_path, features={"x": st.Array(chunk=(2, 2))}, labels=False, images=False) as writer:

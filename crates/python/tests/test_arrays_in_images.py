@@ -57,17 +57,17 @@ IN_IMAGE = [
     st.Arrays(["depth", "flags"], image_axes=(0, 1)),
     st.Arrays("normals", image_axes=(0, 1), pad_value=-5),
     st.Arrays("features", image_axes=(1, 2), pad_value=-1),
-    "embedding",
+    st.Arrays("embedding"),
 ]
 
 
-def rows(split, steps, **options):
+def rows(split, image, *more, seed=0):
     """Returns the rows of an epoch, each as a dict, by the number of the record. A warning is an error."""
-    options = {"arrays": IN_IMAGE, "columns": ["number"], "remainder": "mask", "on_bad": "error", **options}
+    fields = [image, *IN_IMAGE, *more, "number"]
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for batch in st.Loader(split, 3, steps, **options):
+        for batch in st.Loader(split, 3, fields, order=st.Shuffled(seed), remainder="mask", bad_samples="error"):
             for row in np.flatnonzero(batch["valid"]):
                 found[int(batch["number"][row])] = {name: array[row].copy() for name, array in batch.items() if hasattr(array, "shape")}
     assert sorted(found) == list(range(N))
@@ -77,7 +77,8 @@ def rows(split, steps, **options):
 def test_arrays_are_resized_and_flipped_as_by_pillow(scenes):
     for flip in (0.0, 1.0):
         for height, width in [(23, 61), (80, 30)]:
-            for number, row in rows(scenes, [st.ResizeTo((height, width)), st.RandomHorizontalFlip(flip)]).items():
+            image = st.Image([st.ResizeTo((height, width)), st.RandomHorizontalFlip(flip)])
+            for number, row in rows(scenes, image).items():
                 def moved(array, height=height, width=width, flip=flip):
                     made = Image.fromarray(array).resize((width, height), Image.Resampling.NEAREST)
                     return np.asarray(made)[:, :: -1 if flip else 1]
@@ -91,19 +92,20 @@ def test_arrays_are_resized_and_flipped_as_by_pillow(scenes):
                 assert (row["embedding"] == number).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"decoded_cache": st.DecodedCache("8MiB", resize=30)}], ids=str)
-def test_arrays_move_exactly_as_label_maps(scenes, options):
+@pytest.mark.parametrize("cache", [None, st.DecodedCache("8MiB", resize=30)], ids=str)
+def test_arrays_move_exactly_as_label_maps(scenes, cache):
     outside = 0
+    image, mask = st.Image(EVERYTHING, decoded_cache=cache), st.Mask("mask", dtype="uint16", fill=0)
     for seed in range(4):
-        found = rows(scenes, EVERYTHING, seed=seed, mask="mask", mask_dtype="uint16", mask_fill=0, **options)
+        found = rows(scenes, image, mask, seed=seed)
         for row in found.values():
-            mask = row["mask"].astype(np.float32)
-            np.testing.assert_array_equal(row["depth"], mask)
-            shown = mask > 0
+            labels = row["mask"].astype(np.float32)
+            np.testing.assert_array_equal(row["depth"], labels)
+            shown = labels > 0
             assert 0.2 < shown.mean() <= 1
-            normals = np.stack([mask, -mask, mask / 2], -1)
+            normals = np.stack([labels, -labels, labels / 2], -1)
             np.testing.assert_array_equal(row["normals"], np.where(shown[..., None], normals, -5))
-            channels = mask.astype(np.int32) * 4 + np.arange(4)[:, None, None]
+            channels = labels.astype(np.int32) * 4 + np.arange(4)[:, None, None]
             np.testing.assert_array_equal(row["features"], np.where(shown, channels, -1))
             outside += (~shown).sum()
     assert outside > 100
@@ -129,7 +131,7 @@ def test_image_orientation_moves_arrays_as_label_maps(tmp_path):
 
 def test_whole_epoch_resumes_with_the_same_arrays(scenes):
     def loader(workers):
-        return st.Loader(scenes, 2, [st.Image(EVERYTHING), IN_IMAGE], order=st.Shuffled(3), workers=workers)
+        return st.Loader(scenes, 2, [st.Image(EVERYTHING), *IN_IMAGE], order=st.Shuffled(3), workers=workers)
 
     first = [batch["features"].copy() for batch in loader(1)]
     half = loader(2)
@@ -169,7 +171,8 @@ def test_other_arrays_are_not_reported(scenes, tmp_path):
         with st.Writer(tmp_path, labels=False, features={"depth": st.Array()}) as writer:
             writer.write({"key": "a", "image": np.zeros((20, 30, 3), np.uint8), "depth": np.zeros((20, 30), np.float32)})
         split = st.Dataset(tmp_path).split("train")
-        drain(st.Loader(split, 1, [st.Image([st.CenterCrop((20, 30)), st.ColorJitter(0.2), st.GaussianBlur(3)]), st.Arrays("depth")]))
+        image = st.Image([st.CenterCrop((20, 30)), st.ColorJitter(0.2), st.GaussianBlur(3)])
+        drain(st.Loader(split, 1, [image, st.Arrays("depth")]))
 
 
 def test_an_array_of_pixels_does_not_survive_a_turn_of_its_image(tmp_path):
@@ -194,20 +197,22 @@ def test_an_array_of_another_size_is_a_bad_sample(scenes):
 def test_wrong_arguments_are_refused(scenes):
     steps = [st.ResizeTo(16)]
 
-    def refused(match, arrays, transform=steps, **options):
+    def refused(match, arrays, *image, **options):
         with pytest.raises((st.OptionError, TypeError), match=match):
-            st.Loader(scenes, 4, [st.Image(transform), arrays], **options)
+            st.Loader(scenes, 4, [*(image or [st.Image(steps)]), arrays], **options)
 
     for axes in [(0, 2), (1, 0), (1, 2), (2**40, 2**40 + 1)]:
         refused("`image_axes` is .* of 2 dimensions", st.Arrays("depth", image_axes=axes))
-    refused("there is no image", st.Arrays("depth", image_axes=(0, 1)), None)
+    for stored in (st.Image(), "number"):
+        refused("`Arrays` with `image_axes` goes through the steps of an image", st.Arrays("depth", image_axes=(0, 1)), stored)
     for own in ({"crop": (4, 4)}, {"flip": (0.5, 0.5)}, {"rotate90": (0, 1)}):
         refused("leave out the crop", st.Arrays("depth", image_axes=(0, 1), **own))
-    refused("arrays do not mix", st.Arrays("depth", image_axes=(0, 1)), batch_transform=st.MixUp(1, 3))
-    views = st.Views(a=steps, b=steps)
-    refused("`image_axes` needs one view", st.Arrays("depth", image_axes=(0, 1)), views)
+    depth, mix = st.Arrays("depth", image_axes=(0, 1)), st.MixUp(1, num_classes=3)
+    refused("a batch transform does not go with `Arrays` with `image_axes`: .* cannot be mixed", depth, batch_transform=mix)
+    views = st.Views({"a": steps, "b": steps})
+    refused("several views .* `Arrays` with `image_axes`: each view has its own geometry", depth, views)
     shapes = st.AspectRatioBuckets([(16, 16), (16, 24)], lambda height, width: [st.ResizeTo((height, width))])
-    refused("rows of an array have one shape", st.Arrays("depth", image_axes=(0, 1)), None, buckets=shapes)
+    refused("rows of an array have one shape", depth, st.Image(), buckets=shapes)
     refused("`pad_value` is 0.5, which i32", st.Arrays("features", image_axes=(1, 2), pad_value=0.5))
     for wrong in (3, (0,), (0, 1, 2), ("a", "b"), (0, -1)):
         with pytest.raises((st.OptionError, TypeError), match="image_axes"):

@@ -51,12 +51,13 @@ def test_finds_rank_and_world_size_at_each_iteration(train, monkeypatch):
 
 def test_given_rank_overrides_a_broken_environment(train, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "many")
-    loader = sequential(train, rank=1, world_size=2)
+    loader = sequential(train, replica=st.Replica(1, 2))
     assert first(loader) == list(range(8, 16)) and "rank 1 of 2, as given" in repr(loader)
-    assert sequential(train, rank=1, world=2)._launch().place == loader._launch().place, "the old name"
-    for wrong in ({"rank": 1}, {"world_size": 2}, {"rank": 2, "world_size": 2}, {"world": 2, "world_size": 2, "rank": 0}):
-        with pytest.raises(st.OptionError):
-            sequential(train, **wrong)
+    for rank, world_size in ((1, None), (None, 2), (2, 2)):
+        with pytest.raises(st.OptionError, match="rank"):
+            sequential(train, replica=st.Replica(rank, world_size))
+    with pytest.raises(TypeError, match="`replica=st.Replica"):
+        sequential(train, rank=1, world_size=2)
 
 
 def test_invalid_rank_raises_when_the_epoch_begins(train, monkeypatch):

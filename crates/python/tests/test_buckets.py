@@ -67,16 +67,16 @@ def test_a_limit_of_pixels(wide):
 
 @pytest.mark.parametrize("mixed", [False, True])
 def test_a_run_resumes_at_every_step_also_with_other_replicas(wide, mixed):
-    options = dict(buckets=buckets(), remainder="mask", seed=8, dtype="float16")
-    if mixed:
-        options["batch_transform"] = st.MixUp(0.8, 4)
-    with st.Loader(wide, 6, workers=2, **options) as loader:
+    mix = st.MixUp(0.8, num_classes=4) if mixed else None
+    options = dict(order=st.Shuffled(8), buckets=buckets(), remainder="mask", batch_transform=mix)
+    image = st.Image(dtype="float16")
+    with st.Loader(wide, 6, image, workers=2, **options) as loader:
         states, whole = [], []
         for batch in loader:
             whole.append((batch["id"].copy(), batch["image"].copy(), batch["label"].copy()))
             states.append(json.dumps(loader.state_dict()))
     for done in range(1, len(whole)):
-        with st.Loader(wide, 6, workers=1 + done % 3, **options) as loader:
+        with st.Loader(wide, 6, image, workers=1 + done % 3, **options) as loader:
             loader.load_state_dict(json.loads(states[done - 1]))
             rest = [(b["id"], b["image"], b["label"]) for b in loader]
         assert len(rest) == len(whole) - done
@@ -86,7 +86,7 @@ def test_a_run_resumes_at_every_step_also_with_other_replicas(wide, mixed):
     # Two replicas take the batches in turn.
     ranks = []
     for rank in range(2):
-        loader = st.Loader(wide, 6, replica=st.Replica(rank, 2), **options)
+        loader = st.Loader(wide, 6, image, replica=st.Replica(rank, 2), **options)
         loader.load_state_dict(json.loads(states[2]))
         ranks.append([b["id"] for b in loader])
     assert len(ranks[0]) == len(ranks[1])
@@ -129,12 +129,14 @@ def test_shapes_of_one_area():
 
 def test_arguments_are_checked(wide):
     steps = lambda h, w: [st.Resize(h + w), st.CenterCrop((h, w))]  # noqa: E731
-    with pytest.raises(st.OptionError, match="transform"):
+    with pytest.raises(st.OptionError, match="`buckets` has the steps of each shape: leave out those of `Image`"):
         st.Loader(wide, 4, [st.Resize(8)], buckets=st.AspectRatioBuckets(SHAPES, steps))
     with pytest.raises(st.OptionError, match="device"):
         st.Loader(wide, 4, buckets=buckets(), device="cuda:0")
-    with pytest.raises(st.OptionError, match="padded"):
-        st.Loader(wide, 4, buckets=st.LengthBuckets("length", [40], padded={"tokens": 0}))
+    with pytest.raises(st.OptionError, match="no feature `words`"):
+        st.Loader(wide, 4, buckets=st.LengthBuckets("length", [40], padded={"words": 0}))
+    [batch] = st.Loader(wide, 100, buckets=st.LengthBuckets("length", [40], padded={"tokens": 0}))
+    assert batch["tokens"].shape == (100, 40), "a padded feature need not be listed"
     with pytest.raises(st.OptionError, match="shapes"):
         st.AspectRatioBuckets([], steps)
     with pytest.raises(st.ShardtoolError, match="bucket 0 give 32 x 16.*16 x 32|16 x 32"):

@@ -117,7 +117,8 @@ def test_gradient_accumulation_shows_every_sample_once(train, accumulate):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    loader = Loader(train, 1, st.Image(STEPS, mean=(0.5,) * 3, std=(0.25,) * 3), order=st.Shuffled(2), prefetch=st.Prefetch(starve_after=2.0))
+    image, prefetch = st.Image(STEPS, mean=(0.5,) * 3, std=(0.25,) * 3), st.Prefetch(starve_after=2.0)
+    loader = Loader(train, 1, image, order=st.Shuffled(2), prefetch=prefetch)
     net = torch.nn.Linear(3 * 32 * 32, 3)
     batches, shown = iter(loader), []
     with warnings.catch_warnings():

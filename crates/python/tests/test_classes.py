@@ -46,8 +46,9 @@ def delivered(loader):
     return {records[id]["key"]: loader.classes[label] for id, label in labels}
 
 
-def loader(splits, **options):
-    return st.Loader(splits, 3, STEPS, order=st.Sequential(), **options)
+def loader(splits, *more, **options):
+    """Returns a loader of images and `more` fields."""
+    return st.Loader(splits, 3, [st.Image(STEPS), *more], order=st.Sequential(), **options)
 
 
 def test_splits_with_other_classes_are_refused_by_name(pets):
@@ -110,13 +111,13 @@ def test_splits_whose_classes_are_not_delivered_need_not_agree(tmp_path):
         splits.append(st.Dataset(tmp_path / f"{name}-set")["train"])
     objects = st.Objects()
     with pytest.raises(st.OptionError, match="the classes of the splits differ"):
-        loader(splits, objects=objects)
+        loader(splits, objects)
     # Images alone, and boxes without classes.
-    for options in ({}, {"objects": st.Objects(properties=())}):
-        with loader(splits, **options) as images:
+    for more in ([], [st.Objects(properties=())]):
+        with loader(splits, *more) as images:
             assert images.classes == [] and next(iter(images))["id"].tolist()[:2] == [0, 1]
     # Their classes are no finding for other loaders either.
-    with warnings.catch_warnings(), loader(splits) as images, loader(splits[0], objects=objects) as boxes:
+    with warnings.catch_warnings(), loader(splits) as images, loader(splits[0], objects) as boxes:
         warnings.simplefilter("error")
         next(iter(images)), next(iter(boxes))
         assert boxes.classes == ["cat", "dog"]
@@ -180,9 +181,9 @@ def test_a_feature_of_two_types_is_refused(make):
     none = make("none", ["a"], ["a", "a"])
     loader([whole, real])
     with pytest.raises(st.OptionError, match="`score` is int64 in train of .*whole, and float in train of .*real"):
-        loader([whole, real], columns=["score"])
+        loader([whole, real], "score")
     with pytest.raises(st.OptionError, match="none has no feature `score`"):
-        loader([whole, none], columns=["score"])
+        loader([whole, none], "score")
 
 
 def test_labelled_and_unlabelled_splits_do_not_mix_in_silence(make, tmp_path):
@@ -237,7 +238,9 @@ def test_mixture_takes_shares_as_they_are_written(pets):
 def test_words_of_the_dataloader_are_answered(pets):
     for argument, answer in (
         ("shuffle", "`order"), ("num_workers", "`workers`"), ("drop_last", "`remainder"), ("sampler", "`source"),
-        ("pin_memory", "leave it out"), ("batchsize", "did you mean `batch_size`"), ("zzz", "help"),
+        ("pin_memory", "leave it out"), ("transform", "third argument"), ("columns", "among the `fields`"),
+        ("seed", "`order=st.Shuffled"), ("mean", "`st.Image"), ("on_bad", "`bad_samples="), ("rank", "`replica=st.Replica"),
+        ("batchsize", "did you mean `batch_size`"), ("zzz", "help"),
     ):  # fmt: skip
         with pytest.raises(st.errors.OptionTypeError, match=answer):
             loader(pets[0], **{argument: 1})
@@ -247,7 +250,8 @@ def test_the_replica_is_found_again_at_each_epoch(make, monkeypatch):
     split = make("many", ["a"], ["a"] * 12)
     for variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(variable, raising=False)
-    with st.Loader(split, 2, STEPS, order=st.Shuffled(3)) as early, st.Loader(split, 2, STEPS, order=st.Shuffled(3), replica=st.Replica(1, 2)) as second:
+    order, given = st.Shuffled(3), st.Replica(1, 2)
+    with st.Loader(split, 2, STEPS, order=order) as early, st.Loader(split, 2, STEPS, order=order, replica=given) as second:
         begun = iter(early)
         next(begun)
         monkeypatch.setenv("RANK", "1")

@@ -38,11 +38,10 @@ def video_of(split: st.Split, id: int) -> int:
     return int(split[id]["key"].split("/")[1])
 
 
-def epoch(split, clip, transform=STEPS, **options):
-    """Returns id and frames of each row of an epoch in order, and the batches' keys."""
-    options = {"order": st.Sequential(), "remainder": "mask", **options}
+def epoch(split, clip):
+    """Returns id and frames of each row of an epoch in order."""
     rows = []
-    with st.Loader(split, 3, CLIP<clip, transform>, **options) as loader:
+    with st.Loader(split, 3, clip, order=st.Sequential(), remainder="mask") as loader:
         for batch in loader:
             assert set(batch) == {"frames", "label", "id", "valid"}
             rows += [(int(id), np.copy(row)) for id, row in zip(batch["id"], batch["frames"])]
@@ -68,10 +67,10 @@ def expected(clip: st.Clip, stored: int) -> list:
 @pytest.mark.parametrize(
     "clip",
     [
-        st.Clip("frames", 4, 3, "center"),
-        st.Clip("frames", 4, 3, "even"),
-        st.Clip("frames", 3, 2, "even", clips=4),
-        st.Clip("frames", frames=1, sampling="center"),
+        st.Clip("frames", STEPS, 4, stride=3, sampling="center"),
+        st.Clip("frames", STEPS, 4, stride=3, sampling="even"),
+        st.Clip("frames", STEPS, 3, stride=2, sampling="even", clips=4),
+        st.Clip("frames", STEPS, frames=1, sampling="center"),
     ],
 )
 def test_frames_are_those_of_the_rule(videos, clip):
@@ -90,7 +89,7 @@ def test_frames_are_those_of_the_rule(videos, clip):
 def test_uniform_frames_are_those_of_torch(videos):
     torch = pytest.importorskip("torch")
     for frames in (1, 2, 5, 8, 15, 29):
-        for id, row in epoch(videos, st.Clip("frames", frames, sampling="uniform"))[:-1]:
+        for id, row in epoch(videos, st.Clip("frames", STEPS, frames, sampling="uniform"))[:-1]:
             stored = LENGTHS[video_of(videos, id)]
             # PyTorchVideo's `uniform_temporal_subsample`.
             indices = torch.clamp(torch.linspace(0, stored - 1, frames), 0, stored - 1).long()
@@ -121,8 +120,8 @@ def random_start(seed: int, epoch: int, id: int, clip: int, starts: int) -> int:
 
 
 def test_random_starts_are_those_of_the_specification(videos):
-    clip = st.Clip("frames", frames=3, stride=2, clips=2)
-    with st.Loader(videos, 4, CLIP<clip, STEPS>, order=st.Shuffled(9)) as loader:
+    clip = st.Clip("frames", STEPS, frames=3, stride=2, clips=2)
+    with st.Loader(videos, 4, clip, order=st.Shuffled(9)) as loader:
         for number in range(3):
             for batch in loader:
                 for id, row in zip(batch["id"], batch["frames"]):
@@ -136,29 +135,30 @@ RANDOM = [st.RandomResizedCrop((16, 24), scale=(0.2, 0.8)), st.RandomHorizontalF
 
 def test_all_frames_of_a_clip_get_the_same_crop_and_colours(videos):
     one = [st.RandomResizedCrop((16, 24), scale=(0.2, 0.8)), st.RandomHorizontalFlip()]
-    rows = epoch(videos, st.Clip("frames", frames=4, clips=3), one)[:-1]
+    rows = epoch(videos, st.Clip("frames", one, frames=4, clips=3))[:-1]
     crops = [clip[0, ..., 2].tobytes() for _, row in rows for clip in row]
     assert len(set(crops)) == len(crops), "each clip has another crop"
     assert all((clip[..., 2] == clip[:1, ..., 2]).all() for _, row in rows for clip in row)
     # Green is constant in a video: a colour that is drawn once keeps it so.
-    rows = epoch(videos, st.Clip("frames", frames=4, sampling="center"), [*STEPS, st.ColorJitter(0.9)])[:-1]
+    rows = epoch(videos, st.Clip("frames", [*STEPS, st.ColorJitter(0.9)], frames=4, sampling="center"))[:-1]
     green = {id: row[..., 1] for id, row in rows}
     assert all((values == values.flat[0]).all() for values in green.values())
     assert any(values.flat[0] != 10 * video_of(videos, id) for id, values in green.items())
 
 
 def test_a_run_resumes_with_the_same_batches_for_any_number_of_workers(videos):
-    options = dict(clip=st.Clip("frames", frames=4, stride=2, clips=2), seed=3, remainder="pad")
+    clip = st.Clip("frames", RANDOM, frames=4, stride=2, clips=2)
+    options = dict(order=st.Shuffled(3), remainder="pad")
     copies = lambda loader: [(batch["id"].tolist(), np.copy(batch["frames"])) for batch in loader]  # noqa: E731
-    with st.Loader(videos, 3, RANDOM, workers=1, **options) as loader:
+    with st.Loader(videos, 3, clip, workers=1, **options) as loader:
         whole = copies(loader) + copies(loader)
     assert len(whole) == 6
     for done in range(3):
-        with st.Loader(videos, 3, RANDOM, workers=2, **options) as loader:
+        with st.Loader(videos, 3, clip, workers=2, **options) as loader:
             for _ in itertools.islice(loader, done):
                 pass
             state = json.loads(json.dumps(loader.state_dict()))
-        with st.Loader(videos, 3, RANDOM, workers=4, **options) as loader:
+        with st.Loader(videos, 3, clip, workers=4, **options) as loader:
             loader.load_state_dict(state)
             rest = copies(loader) + copies(loader)
         assert [ids for ids, _ in rest] == [ids for ids, _ in whole[done:]]
@@ -167,12 +167,12 @@ def test_a_run_resumes_with_the_same_batches_for_any_number_of_workers(videos):
 
 
 def test_views_and_normalised_frames(videos):
-    views = st.Views(large=[st.CenterCrop(24)], small=[st.CenterCrop(8)])
-    clip = st.Clip("frames", frames=2, sampling="center")
-    options = dict(order=st.Sequential(), clip=clip, remainder="mask")
+    views = {"large": [st.CenterCrop(24)], "small": [st.CenterCrop(8)]}
     mean, std = (0.1, 0.2, 0.3), (0.5, 0.25, 0.2)
-    bytes = list(st.Loader(videos, 3, views, **options))
-    for plain, batch in zip(bytes, st.Loader(videos, 3, st.Image(views, mean=mean, std=std), **options)):
+    options = dict(order=st.Sequential(), remainder="mask")
+    bytes = list(st.Loader(videos, 3, st.Clip("frames", views, frames=2, sampling="center"), **options))
+    normalised = st.Clip("frames", views, frames=2, sampling="center", mean=mean, std=std)
+    for plain, batch in zip(bytes, st.Loader(videos, 3, normalised, **options), strict=True):
         for name, side in (("frames.large", 24), ("frames.small", 8)):
             assert batch[name].shape == (3, 2, 3, side, side) and batch[name].dtype == np.float32
             normal = (plain[name] / 255 - mean) / std
@@ -183,8 +183,8 @@ def test_tensors_share_the_batch(videos):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    clip = st.Clip("frames", frames=2, clips=2, sampling="even")
-    batch = next(iter(Loader(videos, 3, CLIP<clip, STEPS, dtype=torch.bfloat16>)))
+    clip = st.Clip("frames", STEPS, frames=2, clips=2, sampling="even", dtype=torch.bfloat16)
+    batch = next(iter(Loader(videos, 3, clip)))
     assert batch["frames"].shape == (3, 2, 2, 3, 16, 24) and batch["frames"].dtype == torch.bfloat16
 
 
@@ -200,27 +200,41 @@ def test_lists_name_frames(tmp_path):
     assert numbers(batch["view"]) == [[2, 0]]
 
 
+CLIP = st.Clip("frames", STEPS, 2)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("fields", "options", "message"),
     [
-        (dict(transform=None), "`clip` takes the steps"),
-        (dict(clip="frames"), "`clip` is 'frames'"),
-        (dict(clip=st.Clip("nothing", 2)), "nothing"),
-        (dict(clip=st.Clip("frames", 2, sampling="some")), "`sampling` is \"some\""),
-        (dict(clip=st.Clip("frames", 2, sampling="center", clips=2)), "take one clip"),
-        (dict(clip=st.Clip("frames", 2, 3, sampling="uniform")), "without a stride"),
-        (dict(mask="frames"), "masks, boxes and further images"),
-        (dict(batch_transform=st.MixUp(1.0)), "not mixed"),
-        (dict(device="cuda:0"), "stays on the host"),
+        ([st.Clip("nothing", STEPS, 2)], {}, "no feature `nothing`"),
+        ([st.Clip("frames", STEPS, 2, sampling="center", clips=2)], {}, "take one clip"),
+        ([st.Clip("frames", STEPS, 2, stride=3, sampling="uniform")], {}, "without a stride"),
+        ([CLIP, CLIP], {}, "`Clip` twice"),
+        ([CLIP, st.Image(STEPS)], {}, "`Clip` does not go with `Image`: the frames of a clip take the place of the image"),
+        ([CLIP, st.Image()], {}, "`Clip` does not go with a stored record"),
+        ([CLIP, st.Mask("frames")], {}, "`Clip` does not go with `Mask`"),
+        ([CLIP, st.Objects()], {}, "`Clip` does not go with `Objects`"),
+        ([CLIP, st.FurtherImage("frames")], {}, "`Clip` does not go with `FurtherImage`"),
+        ([CLIP], {"batch_transform": st.MixUp(1.0)}, "`Clip` does not go with a batch transform: a row has several frames"),
+        ([CLIP], {"device": "cuda:0"}, "stays on the host"),
     ],
 )
-def test_wrong_options_are_refused(videos, arguments, message):
-    options = {"transform": STEPS, "clip": st.Clip("frames", 2), **arguments}
+def test_wrong_options_are_refused(videos, fields, options, message):
     with pytest.raises(st.OptionError, match=message):
-        st.Loader(videos, 2, **options)
+        st.Loader(videos, 2, fields, **options)
 
 
-@pytest.mark.parametrize("values", [dict(frames=0), dict(frames=2, stride=0), dict(frames=2, clips=0), dict(frames=1.5)])
-def test_wrong_numbers_are_refused(values):
-    with pytest.raises(st.OptionError):
-        st.Clip("frames", **values)
+@pytest.mark.parametrize(
+    ("steps", "values", "message"),
+    [
+        (None, {"frames": 2}, "`steps` is None: expected a list of steps"),
+        (STEPS, {"frames": 0}, "`frames` is 0: expected 1 to 4294967295"),
+        (STEPS, {"frames": 1.5}, "`frames` is 1.5: expected a whole number"),
+        (STEPS, {"frames": 2, "stride": 0}, "`stride` is 0"),
+        (STEPS, {"frames": 2, "clips": 0}, "`clips` is 0"),
+        (STEPS, {"frames": 2, "sampling": "some"}, "`sampling` is 'some': expected \"random\", \"center\", \"even\""),
+    ],
+)
+def test_wrong_values_are_refused(steps, values, message):
+    with pytest.raises(st.OptionError, match=message):
+        st.Clip("frames", steps, **values)

@@ -154,7 +154,7 @@ def test_damage_is_reported_with_its_location(dataset, photos, tmp_path):
     assert str(dataclasses.replace(report, damages=[damage] * 3)).endswith(" bytes: 3 findings")
     assert st.verify(dataset, decode=True).good
 
-    # The loader masks the sample and lists it; with `on_bad="error"` it raises with the location.
+    # The loader masks the sample and lists it; with `bad_samples="error"` it raises with the location.
     loader = st.Loader(split_of(tmp_path), 5, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="mask")
     ids = [i for batch in loader for i in batch["id"][batch["valid"]]]
     assert sorted(ids) == [i for i in range(COUNT) if i != 7]

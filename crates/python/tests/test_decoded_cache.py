@@ -96,13 +96,14 @@ def test_masks_boxes_points_and_further_images_follow_the_resize(detection, tmp_
         st.RandomZoomOut(fill=90, side_range=(1, 1.3)), st.RandomResizedCrop((30, 36), scale=(0.4, 1)),
         st.RandomHorizontalFlip(), st.RandomRotation(8, fill=90),
     ]  # fmt: skip
-    options = dict(
-        mask=["red", "blue"], mask_fill=9, mask_dtype=mask_dtype, more_images=["other"], remainder="mask", seed=4,
-        objects=st.Objects(properties=["image/object/class/label"], keypoints="image/object/keypoints", flip_index=range(3)),
-    )  # fmt: skip
+    moved = [
+        st.Mask("red", dtype=mask_dtype, fill=9), st.Mask("blue", dtype=mask_dtype, fill=9), st.FurtherImage("other"),
+        st.Objects(properties=["image/object/class/label"], keypoints="image/object/keypoints", flip_index=range(3)),
+    ]  # fmt: skip
+    options = dict(order=st.Shuffled(4), remainder="mask")
     cache = st.DecodedCache("8MiB", resize=40, path=tmp_path if on_disk else None)
-    loader = st.Loader(detection["stored"], 4, st.Image(steps, decoded_cache=cache), memory="64MiB", **options)
-    expected = st.Loader(detection["resized"], 4, steps, **options)
+    loader = st.Loader(detection["stored"], 4, [st.Image(steps, decoded_cache=cache), *moved], memory="64MiB", **options)
+    expected = st.Loader(detection["resized"], 4, [st.Image(steps), *moved], **options)
     rows = 0
     for _ in range(3):
         for batch, other in zip(loader, expected, strict=True):
@@ -132,10 +133,16 @@ def test_images_that_are_small_enough_are_not_changed(tmp_path):
             objects = {"bbox": [[4, 6, 30, 20], [20, 10, 25, 30]], "category": [1, 2]}
             writer.write({"key": f"{number}", "image": file.getvalue(), "mask": labels, "objects": objects})
     split = st.Dataset(tmp_path / "dataset").split("train")
-    options = dict(mask="mask", objects=st.Objects(), seed=2, apply_orientation=True)
     steps = [st.RandomCrop((40, 36)), st.RandomHorizontalFlip()]
-    cached = st.Loader(split, 8, st.Image(steps, decoded_cache=st.DecodedCache("8MiB", resize=1000)), **options)
-    plain = st.Loader(split, 8, steps, **options)
+    cached, plain = (
+        st.Loader(
+            split,
+            8,
+            [st.Image(steps, apply_orientation=True, decoded_cache=cache), st.Mask("mask"), st.Objects()],
+            order=st.Shuffled(2),
+        )
+        for cache in (st.DecodedCache("8MiB", resize=1000), None)
+    )
     rows = 0
     for _ in range(2):
         for batch, other in zip(cached, plain, strict=True):
@@ -166,13 +173,13 @@ def test_frames_of_clips_are_kept(tmp_path, on_disk):
         st.pack(tmp_path / f"{name}.jsonl", tmp_path / f"packed-{name}", columns={"frames": "frames"}, seed=None)
     splits = [st.Dataset(tmp_path / f"packed-{name}").split("train") for name in lists]
     cached = st.DecodedCache("8MiB", resize=40, path=tmp_path if on_disk else None)
-    clip = st.Clip("frames", frames=3, stride=2, clips=2)
+    steps = [st.RandomResizedCrop(24), st.RandomHorizontalFlip(), st.ColorJitter(0.2)]
     # Columns that the index lacks make the loader read whole records.
     for columns in ((), ("pair",)):
-        options = dict(clip=clip, seed=4, remainder="mask", columns=columns)
-        steps = [st.RandomResizedCrop(24), st.RandomHorizontalFlip(), st.ColorJitter(0.2)]
-        loader = st.Loader(splits[0], 2, st.Image(steps, decoded_cache=cached), memory="64MiB", **options)
-        expected = st.Loader(splits[1], 2, steps, **options)
+        options = dict(order=st.Shuffled(4), remainder="mask")
+        clip = st.Clip("frames", steps, frames=3, stride=2, clips=2, decoded_cache=cached)
+        loader = st.Loader(splits[0], 2, [clip, *columns], memory="64MiB", **options)
+        expected = st.Loader(splits[1], 2, [st.Clip("frames", steps, frames=3, stride=2, clips=2), *columns], **options)
         for _ in range(4):
             for batch, other in zip(loader, expected, strict=True):
                 np.testing.assert_array_equal(batch["frames"], other["frames"])
@@ -182,8 +189,8 @@ def test_frames_of_clips_are_kept(tmp_path, on_disk):
 
 
 def test_arguments_are_checked(large, tmp_path):
-    with pytest.raises(st.OptionError, match="transform"):
-        st.Loader(large, 8)
+    with pytest.raises(st.OptionError, match="`decoded_cache`: images as stored are not decoded"):
+        st.Loader(large, 8, st.Image(decoded_cache=st.DecodedCache(100)))
     with pytest.raises(st.OptionError, match="resize"):
         st.DecodedCache(100, resize=0)
     with pytest.raises(st.ShardtoolError, match="absent"):

@@ -65,9 +65,10 @@ def test_device_delivers_the_hosts_pixels_normalised(on_device, dtype, element, 
     code = """
         dtype, element, step, layout = sys.argv[2:]
         mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-        options = dict(seed=5, remainder="mask", columns=["image/width", "image/filename"])
-        host = st.Loader(split, 16, STEPS, **options)
-        device = st.Loader(split, 16, STEPS, device="cuda:0", dtype=dtype, layout=layout, mean=mean, std=std, **options)
+        columns, options = ["image/width", "image/filename"], dict(order=st.Shuffled(5), remainder="mask")
+        host = st.Loader(split, 16, [st.Image(STEPS), *columns], **options)
+        normalised = st.Image(STEPS, dtype=dtype, layout=layout, mean=mean, std=std)
+        device = st.Loader(split, 16, [normalised, *columns], device="cuda:0", **options)
         context = Context()
         stream = context.stream()
         steps = 0
@@ -113,10 +114,12 @@ def test_device_delivers_the_hosts_pixels_normalised(on_device, dtype, element, 
 def test_device_mixes_what_the_host_mixes(on_device):
     code = """
         batch_transform = [st.MixUp(0.8), st.CutMix(1.0), st.Mosaic(0.7)]
-        options = dict(seed=7, remainder="mask", batch_transform=batch_transform)
-        host = st.Loader(split, 16, STEPS, local_replicas=2, **options)
+        options = dict(order=st.Shuffled(7), remainder="mask")
+        two = st.Replica(local_replicas=2)
+        host = st.Loader(split, 16, STEPS, batch_transform=batch_transform, replica=two, **options)
         # Values 0 to 255, which are whole numbers in f32.
-        device = st.Loader(split, 16, STEPS, device=["cuda:0", "cuda:1"], layout="NHWC", std=(1 / 255,) * 3, **options)
+        values = st.Image(STEPS, layout="NHWC", std=(1 / 255,) * 3)
+        device = st.Loader(split, 16, values, batch_transform=batch_transform, device=["cuda:0", "cuda:1"], **options)
         context = Context()
 
         def same(theirs, ours):
@@ -127,7 +130,7 @@ def test_device_mixes_what_the_host_mixes(on_device):
                 assert (ours["host"]["label"] == theirs["label"]).all()
                 assert ours["host"]["id"].tolist() == theirs["id"].tolist()
 
-        plain = st.Loader(split, 16, STEPS, local_replicas=2, seed=7, remainder="mask")
+        plain = st.Loader(split, 16, STEPS, replica=two, **options)
         changed = 0
         for theirs, ours, unmixed in zip(host, device, plain, strict=True):
             same(theirs, ours)
@@ -155,7 +158,7 @@ def test_device_mixes_what_the_host_mixes(on_device):
 
 def test_dlpack_export_follows_the_standard(on_device):
     code = """
-        loader = st.Loader(split, 8, STEPS, device="cuda", dtype="bfloat16")
+        loader = st.Loader(split, 8, st.Image(STEPS, dtype="bfloat16"), device="cuda")
         batch = next(iter(loader))
         image = batch["image"]
         assert image.__dlpack_device__() == (2, 0)
@@ -196,9 +199,10 @@ def test_dlpack_export_follows_the_standard(on_device):
 def test_memory_is_not_reused_while_a_consumer_holds_it(on_device):
     """A consumer takes the images, drops the batch, and reads late, on a separate stream behind a slow copy."""
     code = """
-        options = dict(seed=1, remainder="drop")
+        options = dict(order=st.Shuffled(1), remainder="drop")
         expected = [b["image"].copy() for _, b in zip(range(8), st.Loader(split, 8, STEPS, prefetch=4, **options))]
-        loader = st.Loader(split, 8, STEPS, device="cuda:0", layout="NHWC", std=(1 / 255,) * 3, slots=3, **options)
+        values = st.Image(STEPS, layout="NHWC", std=(1 / 255,) * 3)
+        loader = st.Loader(split, 8, values, device=st.Device("cuda:0", slots=3), **options)
         context = Context()
         stream = context.stream()
         held = []
@@ -222,8 +226,8 @@ def test_memory_is_not_reused_while_a_consumer_holds_it(on_device):
 
 def test_each_of_several_devices_is_a_replica(on_device):
     code = """
-        options = dict(seed=3, order=st.Sequential())
-        ranks = [st.Loader(split, 8, STEPS, rank=rank, world=2, **options) for rank in range(2)]
+        options = dict(order=st.Sequential(seed=3))
+        ranks = [st.Loader(split, 8, STEPS, replica=st.Replica(rank, 2), **options) for rank in range(2)]
         loader = st.Loader(split, 8, STEPS, device=["cuda:0", "cuda:1"], **options)
         contexts = [Context(0), Context(1)]
         shown, steps = [], 0
@@ -247,7 +251,8 @@ def test_each_of_several_devices_is_a_replica(on_device):
 def test_holding_every_batch_raises_and_the_next_iteration_works(on_device):
     code = """
         import time
-        loader = st.Loader(split, 8, STEPS, device="cuda", slots=2, starve_after=0.2)
+        device = st.Device("cuda", slots=2)
+        loader = st.Loader(split, 8, STEPS, device=device, prefetch=st.Prefetch(starve_after=0.2))
         try:
             list(loader)
         except st.StarvedError as error:
@@ -255,7 +260,7 @@ def test_holding_every_batch_raises_and_the_next_iteration_works(on_device):
         else:
             raise AssertionError
         assert len(next(iter(loader))["image"]) == 8
-        small = st.Loader(split, 8, STEPS, device="cuda", device_memory_limit="10KiB")
+        small = st.Loader(split, 8, STEPS, device=st.Device("cuda", memory_limit="10KiB"))
         try:
             next(iter(small))
         except st.BudgetError as error:
@@ -269,7 +274,8 @@ def test_holding_every_batch_raises_and_the_next_iteration_works(on_device):
 def test_ctrl_c_interrupts_waiting(on_device):
     code = """
         import os, signal, threading, time
-        loader = st.Loader(split, 8, STEPS, device="cuda", slots=2, starve_after=60)
+        device = st.Device("cuda", slots=2)
+        loader = st.Loader(split, 8, STEPS, device=device, prefetch=st.Prefetch(starve_after=60))
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         held, began = [], time.monotonic()
         try:
@@ -323,7 +329,7 @@ def test_forked_child_gets_an_error(on_device):
 def test_pickled_loader_resumes(on_device):
     code = """
         import pickle
-        loader = st.Loader(split, 8, STEPS, device="cuda:0", dtype="float16")
+        loader = st.Loader(split, 8, st.Image(STEPS, dtype="float16"), device="cuda:0")
         batches = iter(loader)
         next(batches), next(batches)
         again = pickle.loads(pickle.dumps(loader))
@@ -374,14 +380,9 @@ def test_missing_driver_raises(dataset, tmp_path):
     [
         ({"device": "gpu"}, "names no device"),
         ({"device": "cuda:-1"}, "names no device"),
-        ({"slots": 3}, "give `device` as well"),
-        ({"dtype": "int8"}, "`dtype`"),
-        ({"device": "cuda", "dtype": "int8"}, "`dtype`"),
-        ({"device": "cuda", "layout": "CHWN"}, "`layout`"),
-        ({"device": "cuda", "std": (1, 0, 1)}, "`std`"),
-        ({"device": "cuda", "mean": (1, 0)}, "`mean` has 2 numbers"),
-        ({"device": ["cuda:0", "cuda:1"], "local_replicas": 3}, "each is one replica"),
-        ({"device": [], "local_replicas": None}, "at least one device"),
+        ({"slots": 3}, "`device=st.Device"),
+        ({"device": ["cuda:0", "cuda:1"], "replica": st.Replica(local_replicas=3)}, "each is one replica"),
+        ({"device": []}, "at least one device"),
         ({"device": ["cpu", "cuda:0"]}, "or `cpu` alone"),
     ],
 )
@@ -390,6 +391,27 @@ def test_invalid_options_are_rejected(train, options, message):
         st.Loader(train, 8, [st.ResizeTo(8)], **options)
 
 
-def test_device_requires_a_transform(train):
-    with pytest.raises(st.OptionError, match="`transform`"):
+@pytest.mark.parametrize(
+    "pixels, message",
+    [
+        ({"dtype": "int8"}, "`dtype`"),
+        ({"layout": "CHWN"}, "`layout`"),
+        ({"std": (1, 0, 1)}, "`std`"),
+        ({"mean": (1, 0)}, "`mean` has 2 numbers"),
+    ],
+)
+@pytest.mark.parametrize("device", [None, "cuda"])
+def test_invalid_pixels_are_rejected(train, device, pixels, message):
+    with pytest.raises(st.OptionError, match=message):
+        st.Loader(train, 8, st.Image([st.ResizeTo(8)], **pixels), device=device)
+
+
+@pytest.mark.parametrize("devices, message", [([], "at least one device"), (None, "`device` is None")])
+def test_a_device_needs_a_name(devices, message):
+    with pytest.raises(st.OptionError, match=message):
+        st.Device(devices)
+
+
+def test_device_requires_steps(train):
+    with pytest.raises(st.OptionError, match="steps"):
         st.Loader(train, 8, device="cuda")

@@ -90,7 +90,7 @@ def test_another_step_draws_for_its_place_in_the_list(sample):
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_view_draws_for_its_number(sample):
     scale, ratio = (0.1, 0.9), (3 / 4, 4 / 3)
-    views = st.Views(crop=([st.RandomVerticalFlip(0.5), st.RandomResizedCrop(16, scale=scale, ratio=ratio)], 5))
+    views = st.Views({"crop": ([st.RandomVerticalFlip(0.5), st.RandomResizedCrop(16, scale=scale, ratio=ratio)], 5)})
     for view in range(5):
         sampled = key("step", *sample)
         flip, crop = (Stream(key("step", sampled, view, step)) for step in range(2))

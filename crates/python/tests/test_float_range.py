@@ -38,8 +38,8 @@ def split(depths, tmp_path_factory):
     return st.Dataset(destination)["train"]
 
 
-def images(split, **options) -> np.ndarray:
-    loader = st.Loader(split, 5, STEPS, order=st.Sequential(), **options)
+def images(split, **pixels) -> np.ndarray:
+    loader = st.Loader(split, 5, st.Image(STEPS, **pixels), order=st.Sequential())
     return next(iter(loader))["image"].copy()
 
 
@@ -55,7 +55,7 @@ def test_loaders_of_frameworks_scale_by_the_range(depths, split):
             loader = __import__(f"shardtool.{framework}", fromlist=["Loader"]).Loader
         except ImportError:
             continue
-        batch = next(iter(loader(split, 5, STEPS, order=st.Sequential(), float_range=RANGE)))
+        batch = next(iter(loader(split, 5, st.Image(STEPS, float_range=RANGE), order=st.Sequential())))
         assert (np.asarray(batch["image"]) == expected).all()
         tested += 1
     if not tested:
@@ -106,4 +106,4 @@ def test_an_invalid_range_is_a_value_error_that_names_it(split, depths, tmp_path
 
 def test_a_range_without_decoding_is_rejected(split):
     with pytest.raises(st.OptionError, match="`float_range`"):
-        st.Loader(split, 5)
+        st.Loader(split, 5, st.Image(float_range=RANGE))

@@ -65,11 +65,16 @@ def nearest(values: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.asarray(Image.fromarray(values).resize((width, height), Image.Resampling.NEAREST))
 
 
-def rows(split, steps, **options):
+def further(kinds):
+    """Returns a field for each feature of a dict."""
+    return [st.FurtherImage(name, kind=kind) for name, kind in kinds.items()]
+
+
+def rows(split, image, more=None, seed=0):
     """Returns the rows of an epoch, each as a dict, by the number of the record."""
-    options = {"columns": ["number"], "remainder": "mask", "on_bad": "error", "more_images": KINDS, **options}
+    fields = [image, *(further(KINDS) if more is None else more), "number"]
     found = {}
-    for batch in st.Loader(split, 4, steps, **options):
+    for batch in st.Loader(split, 4, fields, order=st.Shuffled(seed), remainder="mask", bad_samples="error"):
         for row in np.flatnonzero(batch["valid"]):
             found[int(batch["number"][row])] = {name: array[row].copy() for name, array in batch.items() if hasattr(array, "shape")}
     assert sorted(found) == list(range(N))
@@ -79,7 +84,7 @@ def rows(split, steps, **options):
 @pytest.mark.parametrize("flip", [0.0, 1.0])
 def test_values_are_resized_and_flipped_as_by_pillow(scenes, flip):
     for height, width in [(17, 40), (90, 71)]:
-        for number, row in rows(scenes, [st.ResizeTo((height, width)), st.RandomHorizontalFlip(flip)]).items():
+        for number, row in rows(scenes, st.Image([st.ResizeTo((height, width)), st.RandomHorizontalFlip(flip)])).items():
             turn = slice(None, None, -1 if flip else 1)
             expected = nearest(depth(number), height, width)[:, turn]
             for name in ("depth", "tiff"):
@@ -116,12 +121,13 @@ def in_input(values: np.ndarray, stored: np.ndarray) -> float:
 
 @pytest.mark.parametrize("options", [{}, {"decoded_cache": st.DecodedCache("8MiB", resize=30)}, {"scaled_decode": True}], ids=str)
 def test_every_delivered_value_is_in_the_input(scenes, options):
-    loader = {"mask": ["depth", "tiff"], "mask_dtype": "uint16", "mask_fill": 0, **options}
-    loader["more_images"] = {name: kind for name, kind in KINDS.items() if name not in ("depth", "tiff")}
+    image = st.Image(EVERYTHING, **options)
+    maps = [st.Mask(name, dtype="uint16", fill=0) for name in ("depth", "tiff")]
+    others = further({name: kind for name, kind in KINDS.items() if name not in ("depth", "tiff")})
     for seed in range(3):
         # Values move exactly as label maps do, which have their own code.
-        masks = rows(scenes, EVERYTHING, seed=seed, **loader)
-        for number, row in rows(scenes, EVERYTHING, seed=seed, **options).items():
+        masks = rows(scenes, image, [*maps, *others], seed)
+        for number, row in rows(scenes, image, seed=seed).items():
             for name in ("depth", "tiff"):
                 assert in_input(row[name][..., 0], depth(number)) == 1, name
                 np.testing.assert_array_equal(row[name][..., 0], masks[number][name])
@@ -136,10 +142,10 @@ def test_every_delivered_value_is_in_the_input(scenes, options):
 @pytest.mark.parametrize("options", [{}, {"decoded_cache": st.DecodedCache("8MiB", resize=30)}], ids=str)
 def test_each_view_has_the_values_of_its_crop(scenes, options):
     crop = [st.RandomResizedCrop(24), st.RandomHorizontalFlip()]
-    views = st.Views(a=crop, b=[*crop, st.ColorJitter(0.5)])
+    views = st.Views({"a": crop, "b": [*crop, st.ColorJitter(0.5)]}, **options)
     different = 0
     for epoch in range(2):
-        for number, row in rows(scenes, views, seed=epoch, **options).items():
+        for number, row in rows(scenes, views, seed=epoch).items():
             for view in ("a", "b"):
                 assert in_input(row[f"depth.{view}"][..., 0], depth(number)) == 1
                 assert in_input(row[f"ids.{view}"], ids(number)) == 1
@@ -149,8 +155,9 @@ def test_each_view_has_the_values_of_its_crop(scenes, options):
 
 def test_values_are_neither_normalised_nor_given_to_a_function(scenes):
     steps = [st.RandomResizedCrop(32), st.RandomHorizontalFlip()]
-    plain = rows(scenes, steps, seed=5)
-    changed = rows(scenes, [*steps, lambda image, seed: 255 - image], seed=5, mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.2))
+    plain = rows(scenes, st.Image(steps), seed=5)
+    inverted = [*steps, lambda image, seed: 255 - image]
+    changed = rows(scenes, st.Image(inverted, mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.2)), seed=5)
     for number, row in changed.items():
         assert row["image"].shape == (3, 32, 32) and row["after"].dtype == np.float32
         for name in ("depth", "tiff", "ids", "palette", "labels"):
@@ -160,15 +167,16 @@ def test_values_are_neither_normalised_nor_given_to_a_function(scenes):
 
 def test_pixel_formats_of_the_image_do_not_change_values(scenes):
     steps = [st.RandomResizedCrop(32), st.RandomHorizontalFlip()]
-    plain = rows(scenes, steps)
+    plain = rows(scenes, st.Image(steps))
     for options in ({"mode": "L"}, {"dtype": "uint16"}, {"mode": "L", "dtype": "uint16"}):
-        for number, row in rows(scenes, steps, **options).items():
+        for number, row in rows(scenes, st.Image(steps, **options)).items():
             for name in ("depth", "ids", "palette"):
                 np.testing.assert_array_equal(row[name], plain[number][name], f"{name} {options}")
 
 
 def test_rows_without_a_sample_are_zero(scenes):
-    last = list(st.Loader(scenes, 5, [st.Image([st.ResizeTo(8)], mean=(0.5,) * 3), *MORE<KINDS>], order=st.Sequential()))[-1]
+    fields = [st.Image([st.ResizeTo(8)], mean=(0.5,) * 3), *further(KINDS)]
+    last = list(st.Loader(scenes, 5, fields, order=st.Sequential()))[-1]
     assert last["valid"].tolist() == [True] * 4 + [False]
     assert not last["depth"][4].any() and last["depth"][3].any() and (last["image"][4] != 0).all()
 
@@ -177,7 +185,7 @@ def test_frameworks_take_values_as_integers(scenes):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    batch = next(iter(Loader(scenes, 4, [st.Image([st.ResizeTo(8)], dtype="bfloat16"), *MORE<KINDS>])))
+    batch = next(iter(Loader(scenes, 4, [st.Image([st.ResizeTo(8)], dtype="bfloat16"), *further(KINDS)])))
     assert batch["after"].dtype == torch.bfloat16 and batch["depth"].dtype == torch.uint16 and batch["ids"].dtype == torch.uint8
 
 
@@ -193,9 +201,8 @@ MIXING = {
 @pytest.mark.parametrize("steps", MIXING.values(), ids=MIXING)
 @pytest.mark.parametrize("name, found", [("depth", "grey of 16 bits"), ("tiff", "grey of 16 bits"), ("palette", "an image with a palette")])
 def test_values_in_disguise_are_asked_about(scenes, steps, name, found):
-    for given in ([name], {name: None}):
-        with pytest.raises(st.OptionError, match=f"image `{name}` is {found}.*`more_images`.*values.*color"):
-            st.Loader(scenes, 4, [st.Image(steps), *MORE<given>])
+    with pytest.raises(st.OptionError, match=f"image `{name}` is {found}.*`FurtherImage`.*values.*color"):
+        st.Loader(scenes, 4, [st.Image(steps), st.FurtherImage(name)])
     # Either answer will do, and so will steps that only move pixels.
     st.Loader(scenes, 4, [st.Image(steps), st.FurtherImage(name, kind="color")])
     st.Loader(scenes, 4, [st.Image(steps), st.FurtherImage(name, kind="values")])
@@ -206,8 +213,9 @@ def test_values_in_disguise_are_asked_about(scenes, steps, name, found):
             stored = 257 * np.asarray(palette(number).convert("RGB")).astype(int) if name == "palette" else depth(number)
             wanted = pixels if name == "palette" else pixels[..., 0]
             assert np.isin(wanted, np.append(stored, 0)).all()
-    with pytest.raises(st.OptionError, match="more_images"):
-        st.Loader(scenes, 4, [st.Image(moves, dtype="uint16", decoded_cache=st.DecodedCache("1MiB", resize=8)), st.FurtherImage(name)])
+    resized = st.Image(moves, dtype="uint16", decoded_cache=st.DecodedCache("1MiB", resize=8))
+    with pytest.raises(st.OptionError, match="FurtherImage"):
+        st.Loader(scenes, 4, [resized, st.FurtherImage(name)])
 
 
 def test_bits_of_values_are_not_lost_in_silence(scenes):
@@ -218,8 +226,8 @@ def test_bits_of_values_are_not_lost_in_silence(scenes):
 def test_colours_stay_as_they_are(scenes):
     steps = [st.RandomResizedCrop(20), st.ColorJitter(0.3)]
     for seed in range(2):
-        unstated = rows(scenes, steps, seed=seed, more_images=["after", "ids"])
-        stated = rows(scenes, steps, seed=seed, more_images={"after": "color", "ids": "color"})
+        unstated = rows(scenes, st.Image(steps), further({"after": None, "ids": None}), seed)
+        stated = rows(scenes, st.Image(steps), further({"after": "color", "ids": "color"}), seed)
         for number in range(N):
             for name in ("image", "after", "ids"):
                 np.testing.assert_array_equal(unstated[number][name], stated[number][name])
@@ -238,7 +246,7 @@ def test_a_later_image_of_another_kind_is_a_bad_sample(tmp_path):
     jpeg = file(Image.fromarray(np.zeros((24, 20, 3), np.uint8)), "JPEG")
     floats = file(Image.fromarray(np.zeros((24, 20), np.float32)), "TIFF")
     split = written(tmp_path / "mixed", [gray] * 20 + [deep, jpeg, floats])
-    options = {"order": st.Sequential(), "on_bad": "mask"}
+    options = {"order": st.Sequential(), "bad_samples": "mask"}
     for kind, expected in ((None, {20: "is grey of 16 bits"}), ("values", {20: "expected grey of 8 bits", 21: "PNG or TIFF", 22: "PNG"})):
         loader = st.Loader(split, 23, [st.Image([st.ResizeTo(9)]), st.FurtherImage("extra", kind=kind)], **options)
         with pytest.warns(st.ShardtoolWarning, match="bad sample"):
@@ -247,7 +255,7 @@ def test_a_later_image_of_another_kind_is_a_bad_sample(tmp_path):
         # Without a kind, a TIFF of floats lacks its range.
         assert bad.keys() - {22} == expected.keys() - {22} and 22 in bad
         for number, message in expected.items():
-            assert message in bad[number]["message"] and "more_images" in bad[number]["message"]
+            assert message in bad[number]["message"] and "FurtherImage" in bad[number]["message"]
             assert bad[number]["name"] is None, "nothing is damaged"
         assert batch["valid"].tolist() == [number not in bad for number in range(23)]
     for first in (jpeg, floats):
@@ -257,10 +265,15 @@ def test_a_later_image_of_another_kind_is_a_bad_sample(tmp_path):
 
 
 def test_wrong_kinds_are_refused(scenes):
-    for given, message in [({"depth": "nearest"}, 'more_images` is \'nearest\' for \'depth\': expected "color" or "values"'),
-                           ({"depth": 3}, "more_images` is 3"), ({"nothing": "values"}, "no feature `nothing`"),
-                           ({"number": "values"}, "number")]:  # fmt: skip
+    for kind, message in [("nearest", '`kind` is \'nearest\': expected "color", "values"'), (3, "`kind` is 3")]:
         with pytest.raises(st.OptionError, match=message):
-            st.Loader(scenes, 4, [st.Image([st.ResizeTo(8)]), *MORE<given>])
-    with pytest.raises(st.OptionError, match="masks and further images do not mix"):
-        st.Loader(scenes, 4, [st.Image([st.ResizeTo(8)]), *MORE<KINDS>], batch_transform=st.MixUp(1, 3))
+            st.FurtherImage("depth", kind=kind)
+    image = st.Image([st.ResizeTo(8)])
+    for name, message in [("nothing", "no feature `nothing`"), ("number", "number")]:
+        with pytest.raises(st.OptionError, match=message):
+            st.Loader(scenes, 4, [image, st.FurtherImage(name, kind="values")])
+    with pytest.raises(st.OptionError, match="a batch transform does not go with `FurtherImage`: .* cannot be mixed"):
+        st.Loader(scenes, 4, [image, *further(KINDS)], batch_transform=st.MixUp(1, num_classes=3))
+    for fields in ([st.FurtherImage("depth")], [st.Image(), st.FurtherImage("depth")]):
+        with pytest.raises(st.OptionError, match="`FurtherImage` goes through the steps of an image"):
+            st.Loader(scenes, 4, fields)

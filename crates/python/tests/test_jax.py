@@ -47,10 +47,10 @@ FOUR = """
     split = st.Dataset(sys.argv[1]).split("train")
     devices = jax.local_devices()
     assert len(devices) == 4
-    options = dict(seed=3, remainder="mask", columns=["image/filename"], prefetch=4)
-    steps = [st.RandomResizedCrop(16)]
-    ranks = [st.Loader(split, 8, steps, rank=r, world=4, **options) for r in range(4)]
-    loader = Loader(split, 8, steps, devices=devices, **options)
+    options = dict(order=st.Shuffled(3), remainder="mask", prefetch=4)
+    fields = [st.Image([st.RandomResizedCrop(16)]), "image/filename"]
+    ranks = [st.Loader(split, 8, fields, replica=st.Replica(r, 4), **options) for r in range(4)]
+    loader = Loader(split, 8, fields, device=devices, **options)
     brightness = jax.jit(lambda image: image.astype("float32").mean((1, 2, 3)))
     shown = []
     number = 0
@@ -84,6 +84,6 @@ def test_one_loader_feeds_several_devices(dataset):
     assert run.returncode == 0, run.stderr
 
 
-def test_device_and_devices_together_are_rejected(train):
-    with pytest.raises(st.OptionError, match="the old name of a `device`"):
-        Loader(train, 8, [st.ResizeTo(8)], device="cuda")
+def test_devices_are_given_as_device(train):
+    with pytest.raises(st.OptionError, match="`Loader` has no argument `devices`: `device="):
+        Loader(train, 8, [st.ResizeTo(8)], devices=jax.local_devices())

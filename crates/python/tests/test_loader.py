@@ -163,7 +163,7 @@ def test_replicas_share_an_epoch(train):
     for world in (2, 3):
         shown, steps = [], set()
         for rank in range(world):
-            loader = st.Loader(train, 8, STEPS, order=st.Shuffled(5), replica=st.Replica(rank=rank), remainder="mask")
+            loader = st.Loader(train, 8, STEPS, order=st.Shuffled(5), replica=st.Replica(rank, world), remainder="mask")
             batches = [ids_of([b]) for b in loader]
             shown += [i for ids in batches for i in ids]
             steps.add(len(batches))
@@ -216,7 +216,7 @@ def test_ragged_columns_match_the_records(photos, tmp_path):
         assert batch["boxes"].row(row).tolist() == boxes and len(boxes) == int(split[int(id)]["key"])
 
 
-def test_without_transform_images_are_the_stored_bytes(train):
+def test_without_steps_images_are_the_stored_bytes(train):
     loader = st.Loader(train, 10, order=st.Sequential())
     rows = [image for batch in loader for image in batch["image"]]
     assert rows[:COUNT] == [train[i]["image"] for i in range(COUNT)] and rows[COUNT:] == [None] * 5
@@ -225,15 +225,15 @@ def test_without_transform_images_are_the_stored_bytes(train):
 def test_invalid_options_are_rejected(train):
     for options, message in [
         ({"batch_size": 0}, "batch"),
-        ({"transform": [st.Resize(32)]}, "size"),
-        ({"columns": ["nothing"]}, "nothing"),
-        ({"on_bad": "ignore"}, '"substitute"'),
+        ({"fields": [st.Resize(32)]}, "size"),
+        ({"fields": [st.Image(STEPS), "nothing"]}, "nothing"),
+        ({"bad_samples": "ignore"}, '"substitute"'),
         ({"remainder": "keep"}, '"mask"'),
-        ({"memory_budget": "4 parsecs"}, "parsecs"),
-        ({"rank": 1}, "both"),
+        ({"memory": "4 parsecs"}, "parsecs"),
+        ({"replica": st.Replica(1)}, "both"),
     ]:
         with pytest.raises(st.OptionError, match=message) as caught:
-            st.Loader(train, **{"batch_size": 4, "transform": STEPS, **options})
+            st.Loader(train, **{"batch_size": 4, "fields": STEPS, **options})
         assert isinstance(caught.value, ValueError)
     with pytest.raises(st.BudgetError, match="batches") as caught:
         st.Loader(train, 64, [st.ResizeTo(512)], memory="1MiB")
@@ -256,10 +256,10 @@ def test_classes_are_the_folder_names(train):
 
 def test_local_replicas_match_separate_loaders(train):
     """Three processes with two replicas each deliver what six separate loaders deliver."""
-    options = dict(seed=3, remainder="mask")
+    options = dict(order=st.Shuffled(3), remainder="mask")
     for rank in range(3):
-        loader = st.Loader(train, 8, STEPS, replica=st.Replica(rank=rank, local_replicas=2), **options)
-        apart = [st.Loader(train, 8, STEPS, replica=st.Replica(rank=2 * rank + i), workers=1, **options) for i in range(2)]
+        loader = st.Loader(train, 8, STEPS, replica=st.Replica(rank, 3, local_replicas=2), **options)
+        apart = [st.Loader(train, 8, STEPS, replica=st.Replica(2 * rank + i, 6), workers=1, **options) for i in range(2)]
         assert len(loader) == len(apart[0]) == 3
         states = []
         for batches, *theirs in zip(loader, *apart, strict=True):
@@ -274,8 +274,8 @@ def test_local_replicas_match_separate_loaders(train):
         assert np.array_equal(next(iter(loader))[0]["id"], next(iter(apart[0]))["id"])
         loader.set_epoch(0)
         assert len(list(map(len, loader))) == 3
-    with pytest.raises(st.OptionError):
-        st.Loader(train, 8, STEPS, replica=st.Replica(local_replicas=0))
+    with pytest.raises(st.OptionError, match="`local_replicas` is 0: expected 1 to"):
+        st.Replica(local_replicas=0)
 
 
 def lighten(image, seed):
@@ -285,7 +285,7 @@ def lighten(image, seed):
 
 
 def test_user_function_gets_a_seed_per_sample_and_epoch(train):
-    options = dict(seed=5, order=st.Sequential())
+    options = dict(order=st.Sequential(seed=5))
     plain = st.Loader(train, 16, [st.ResizeTo((8, 10))], **options)
     ours = st.Loader(train, 16, [st.ResizeTo((8, 10)), st.Function(lambda image, seed: 255 - image)], **options)
     for a, b in zip(plain, ours, strict=True):
@@ -293,8 +293,9 @@ def test_user_function_gets_a_seed_per_sample_and_epoch(train):
         assert np.array_equal(255 - a["image"][rows], b["image"][rows]) and not b["image"][~rows].any()
         del a, b
     # The seed depends on sample and epoch, not on workers, batch size or replicas.
-    def seeds(workers, batch, epoch, **more):
-        loader = st.Loader(train, batch, [st.ResizeTo(8), lighten], order=st.Shuffled(5), remainder="mask", workers=workers, **more)
+    def seeds(workers, batch, epoch, replica=None):
+        options = dict(order=st.Shuffled(5), replica=replica, remainder="mask", workers=workers)
+        loader = st.Loader(train, batch, [st.ResizeTo(8), lighten], **options)
         loader.set_epoch(epoch)
         found = {}
         for batch in loader:
@@ -306,7 +307,7 @@ def test_user_function_gets_a_seed_per_sample_and_epoch(train):
     first = seeds(1, 16, 0)
     assert len(first) == COUNT and len({tuple(v) for v in first.values()}) > COUNT // 2
     assert seeds(3, 7, 0) == first != seeds(1, 16, 1)
-    halves = [seeds(2, 5, 0, rank=rank, world=2) for rank in range(2)]
+    halves = [seeds(2, 5, 0, st.Replica(rank, 2)) for rank in range(2)]
     assert {**halves[0], **halves[1]} == first
 
 

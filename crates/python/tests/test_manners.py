@@ -433,4 +433,4 @@ def test_module_runs_the_command_line(dataset, tmp_path):
 
 def test_repr_shows_split_and_options(train):
     loader = st.Loader(train, 8, STEPS, memory="2MiB")
-    assert "train of" in repr(loader) and "batch_size=8" in repr(loader) and "memory_budget='2MiB'" in repr(loader)
+    assert "train of" in repr(loader) and "batch_size=8" in repr(loader) and "memory='2MiB'" in repr(loader)

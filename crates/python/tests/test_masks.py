@@ -97,8 +97,8 @@ def test_mask_of_16_bits_is_a_tensor_of_the_same_type(tmp_path):
             loader = __import__(f"shardtool.{framework}", fromlist=["Loader"]).Loader
         except ImportError:
             continue
-        steps = [st.ResizeTo((30, 40))]
-        mask = next(iter(loader(split, 1, steps, mask="mask", mask_dtype="uint16", order=st.Sequential())))["mask"]
+        fields = [st.Image([st.ResizeTo((30, 40))]), st.Mask("mask", dtype="uint16")]
+        mask = next(iter(loader(split, 1, fields, order=st.Sequential())))["mask"]
         assert str(mask.dtype).removeprefix("torch.") == "uint16" and (np.asarray(mask)[0] == labels).all()
         tested += 1
     if not tested:
@@ -108,45 +108,48 @@ def test_mask_of_16_bits_is_a_tensor_of_the_same_type(tmp_path):
 def test_labels_of_16_bits_load_as_uint8_if_they_fit(tmp_path):
     labels = np.arange(256, dtype=np.uint16).reshape(16, 16)
     (tmp_path / "small").mkdir()
-    options = {"mask": "mask", "order": st.Sequential()}
+    fields = [st.Image([st.ResizeTo(16)]), st.Mask("mask")]
     split = packed(tmp_path / "small", [labels], ".png")
-    mask = next(iter(st.Loader(split, 1, [st.ResizeTo(16)], **options)))["mask"]
+    mask = next(iter(st.Loader(split, 1, fields, order=st.Sequential())))["mask"]
     assert mask.dtype == np.uint8 and (mask[0] == labels).all()
 
     labels[3, 7] = 300
     split = packed(tmp_path, [labels, labels - labels], ".tif")
-    loader = st.Loader(split, 2, [st.ResizeTo(16)], **options)
+    loader = st.Loader(split, 2, fields, order=st.Sequential())
     with pytest.warns(st.ShardtoolWarning, match="bad sample"):
         [batch] = list(loader)
     assert batch["valid"].tolist() == [False, True]
     [bad] = loader.bad_samples()
-    assert "label 300 at column 7, row 3" in bad["message"] and "`mask_dtype`" in bad["message"]
+    assert "label 300 at column 7, row 3" in bad["message"] and "`dtype`" in bad["message"]
 
 
-def test_invalid_mask_dtype_is_named(masked):
-    steps = [st.RandomResizedCrop(8)]
-    with pytest.raises(ValueError, match=r'`mask_dtype` is "uint32": expected "uint8", "uint16"'):
-        st.Loader(masked, 5, [st.Image(steps), st.Mask("mask", dtype="uint32")])
-    with pytest.raises(TypeError, match="`mask_dtype` is 16: expected text"):
-        st.Loader(masked, 5, [st.Image(steps), st.Mask("mask", dtype=16)])
-    with pytest.raises(ValueError, match="`mask_dtype`.*`mask`"):
-        st.Loader(masked, 5, steps)
+def test_invalid_options_are_named():
+    with pytest.raises(ValueError, match=r"`dtype` is 'uint32': expected \"uint8\", \"uint16\""):
+        st.Mask("mask", dtype="uint32")
+    with pytest.raises(TypeError, match=r"`dtype` is 16: expected \"uint8\", \"uint16\""):
+        st.Mask("mask", dtype=16)
+    with pytest.raises(ValueError, match="`fill` is 65536: expected 0 to 65535"):
+        st.Mask("mask", fill=65536)
+    with pytest.raises(TypeError, match="`feature` is None: expected the name of a feature"):
+        st.Mask(None)
 
 
 def test_mask_is_stored_as_its_file(masked):
     assert all(masked[at]["features"]["mask"][:4] == b"\x89PNG" for at in range(N))
 
 
-def test_mask_without_transform_or_feature_is_rejected(masked):
-    with pytest.raises(st.OptionError, match="mask"):
-        st.Loader(masked, 5, st.Mask("mask"))
+def test_mask_without_steps_or_feature_is_rejected(masked):
+    for fields in (st.Mask("mask"), [st.Image(), st.Mask("mask")]):
+        with pytest.raises(st.OptionError, match="`Mask` goes through the steps of an image: add `Image` with steps"):
+            st.Loader(masked, 5, fields)
     with pytest.raises(st.ShardtoolError, match="nothing"):
         st.Loader(masked, 5, [st.Image([st.RandomResizedCrop(8)]), st.Mask("nothing")])
 
 
 def test_every_page_cache_option_delivers_every_sample(masked):
     for page_cache in ("keep", "release"):
-        with st.Loader(masked, 4, [st.RandomResizedCrop(8)], prefetch=st.Prefetch(read_ahead=0, page_cache=page_cache)) as loader:
+        prefetch = st.Prefetch(read_ahead=0, page_cache=page_cache)
+        with st.Loader(masked, 4, [st.RandomResizedCrop(8)], prefetch=prefetch) as loader:
             assert sum(batch["valid"].sum() for batch in loader) == N
     with pytest.raises(st.OptionError, match="page_cache"):
-        st.Loader(masked, 4, [st.RandomResizedCrop(8)], prefetch=st.Prefetch(page_cache="drop"))
+        st.Prefetch(page_cache="drop")

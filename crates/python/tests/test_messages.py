@@ -14,41 +14,69 @@ import shardtool as st
 @pytest.mark.parametrize(
     "options, error, message",
     [
-        ({"seed": "one"}, TypeError, "`seed` is 'one': expected a whole number"),
-        ({"seed": -1}, ValueError, "`seed` is -1: expected 0 to"),
         ({"batch_size": 2.5}, TypeError, "`batch_size` is 2.5: expected a whole number"),
         ({"order": "shuffled"}, TypeError, r"`order` is 'shuffled': expected `Shuffled\(\)`"),
         ({"source": [1, 2]}, TypeError, r"`source` is \[1, 2\]: expected `Subset"),
         ({"workers": 0}, ValueError, "`workers` is 0"),
-        ({"transform": st.ResizeTo(8)}, TypeError, "expected a list of steps"),
-        ({"transform": ["resize"]}, TypeError, "neither a step nor a function"),
-        ({"transform": [lambda image, seed: None, st.ResizeTo(8)]}, ValueError, "a function can only be the last one"),
-        ({"columns": "image/width"}, TypeError, "expected a list of names"),
-        ({"columns": ["nothing"]}, ValueError, "no feature `nothing`; it has: "),
+        ({"fields": st.ResizeTo(8)}, TypeError, "expected a list of steps"),
+        ({"fields": [lambda image, seed: None, st.ResizeTo(8)]}, ValueError, "a function can only be the last one"),
+        ({"fields": [st.ResizeTo(8), 7]}, TypeError, "neither a step nor a function"),
+        ({"fields": [st.ResizeTo(8), "label"]}, TypeError, r"is not a field: the steps of an image belong in `Image\("),
+        ({"fields": [st.Image(STEPS), st.ResizeTo(8)]}, TypeError, "is not a field"),
+        ({"fields": [st.Image]}, TypeError, r"Image is a class: make one, `Image\(...\)`"),
+        ({"fields": "image/width"}, TypeError, "expected a list of steps, a field"),
+        ({"fields": 5}, TypeError, "expected a list of steps, a field"),
+        ({"fields": []}, ValueError, "`fields` is empty"),
+        ({"fields": ["nothing"]}, ValueError, "no feature `nothing`; it has: "),
+        ({"fields": ["image/width", "image/width"]}, ValueError, 'the fields have "image/width" twice'),
+        ({"fields": [st.Image(STEPS), st.Image(STEPS)]}, ValueError, "the fields have `Image` twice"),
+        ({"fields": st.Image(STEPS, mean=5)}, ValueError, "`mean` has 1 numbers: expected one for each of red, green, blue"),
         ({"collate_fn": 3}, TypeError, "`collate_fn` is 3"),
-        ({"memory_budget": "4 parsecs"}, ValueError, "parsecs"),
-        ({"memory_budget": "1KiB"}, MemoryError, "x 2 batches x"),
+        ({"memory": "4 parsecs"}, ValueError, "`memory`: unknown unit `parsecs`"),
+        ({"memory": "1KiB"}, MemoryError, "x 2 batches x"),
         ({"device": "gpu"}, ValueError, "names no device"),
         ({"source": st.Weighted([1, 2])}, ValueError, r"`weights` has the shape \(2,\): expected \(105,\)"),
         ({"source": st.Subset([True])}, ValueError, r"`mask` has the shape \(1,\)"),
         ({"source": st.Weighted([-1.0] * 105)}, ValueError, "finite, at least 0"),
-        ({"layout": 3}, TypeError, "`layout` is 3"),
-        ({"policy": None}, TypeError, "`policy` is None"),
-        ({"read_ahead": None}, TypeError, "`read_ahead` is None"),
-        ({"fetch_gap": -1}, ValueError, "`fetch_gap`"),
-        ({"fetch_size": "8 parsecs"}, ValueError, "parsecs"),
-        ({"apply_orientation": "yes"}, TypeError, "`apply_orientation` is 'yes'"),
-        ({"scaled_decode": 2}, TypeError, "`scaled_decode` is 2"),
-        ({"mean": 5}, TypeError, "`mean` is 5: expected three numbers"),
-        ({"columns": 5}, TypeError, "expected a list of names"),
-        ({"local_replicas": 2, "memory_budget": "1MiB", "batch_size": 48}, MemoryError, "2 replica"),
-        ({"starve_after": "long"}, TypeError, "`starve_after` is 'long': expected a number"),
+        ({"replica": 3}, TypeError, r"`replica` is 3: expected `Replica\(...\)`"),
+        ({"replica": st.Replica(local_replicas=2), "memory": "1MiB", "batch_size": 48}, MemoryError, "2 replica"),
+        ({"prefetch": "all"}, TypeError, "`prefetch` is 'all': expected a whole number"),
+        ({"prefetch": 0}, ValueError, "`prefetch` is 0"),
+        ({"prefetch": st.Prefetch(fetch_size="8 parsecs")}, ValueError, "`fetch_size`: unknown unit `parsecs`"),
+        ({"bad_samples": 3}, TypeError, "`bad_samples` is 3: expected \"error\", \"mask\", \"substitute\""),
     ],
 )
 def test_invalid_options_are_named_with_the_expected_value(train, options, error, message):
     with pytest.raises(error, match=message) as raised:
-        st.Loader(**{"data": train, "batch_size": 8, "transform": STEPS, **options})
+        st.Loader(**{"data": train, "batch_size": 8, "fields": STEPS, **options})
     assert isinstance(raised.value, st.ShardtoolError)
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (lambda: st.Shuffled("one"), TypeError, "`seed` is 'one': expected a whole number"),
+        (lambda: st.Shuffled(-1), ValueError, "`seed` is -1: expected 0 to"),
+        (lambda: st.Sequential(seed=-1), ValueError, "`seed` is -1: expected 0 to"),
+        (lambda: st.Image(["resize"]), TypeError, "neither a step nor a function"),
+        (lambda: st.Image(STEPS, layout=3), TypeError, "`layout` is 3"),
+        (lambda: st.Image(STEPS, apply_orientation="yes"), TypeError, "`apply_orientation` is 'yes'"),
+        (lambda: st.Image(STEPS, scaled_decode=2), TypeError, "`scaled_decode` is 2"),
+        (lambda: st.Image(STEPS, mean="0.5"), TypeError, "`mean` is '0.5': expected numbers, one for each channel"),
+        (lambda: st.Image(STEPS, decoded_cache="8GiB"), TypeError, r"`decoded_cache` is '8GiB': expected `DecodedCache"),
+        (lambda: st.Column(5), TypeError, "`feature` is 5: expected the name of a feature"),
+        (lambda: st.Replica(policy=None), TypeError, "`policy` is None"),
+        (lambda: st.Prefetch(read_ahead=None), TypeError, "`read_ahead` is None"),
+        (lambda: st.Prefetch(fetch_gap=-1), ValueError, "`fetch_gap` is -1"),
+        (lambda: st.Prefetch(starve_after="long"), TypeError, "`starve_after` is 'long': expected a number"),
+        (lambda: st.BadSamples("ignore"), ValueError, "`on_bad` is 'ignore': expected \"error\", \"mask\", \"substitute\""),
+        (lambda: st.BadSamples(max_bad=-1), ValueError, "`max_bad` is -1"),
+    ],
+)
+def test_invalid_members_of_options_are_named_with_the_expected_value(make, error, message):
+    with pytest.raises(error, match=message) as raised:
+        make()
+    assert isinstance(raised.value, st.OptionError)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,10 @@ def split(tmp_path_factory):
     return st.Dataset(destination)["train"]
 
 
-def batches(split, transform, **options):
-    with st.Loader(split, BATCH, STEPS, order=st.Shuffled(5), batch_transform=transform, **options) as loader:
+def batches(split, transform, *more, remainder=None, **pixels):
+    """Returns the batches of an epoch, of images and `more` fields."""
+    fields = [st.Image(STEPS, **pixels), *more]
+    with st.Loader(split, BATCH, fields, order=st.Shuffled(5), batch_transform=transform, remainder=remainder) as loader:
         return [{name: value for name, value in batch.items()} for batch in loader]
 
 
@@ -110,9 +112,8 @@ def test_pixels_and_labels_equal_the_reference(split, options, p):
 
 def test_boxes_labels_and_keypoints_equal_the_reference(split):
     objects = st.Objects(keypoints="image/object/keypoints", flip_index=range(2), min_size=2, min_area=9)
-    options = {"objects": objects}
-    plain = batches(split, None, remainder="drop", **options)
-    mixed = batches(split, st.Mosaic(center=(0.1, 0.9)), remainder="drop", **options)
+    plain = batches(split, None, objects, remainder="drop")
+    mixed = batches(split, st.Mosaic(center=(0.1, 0.9)), objects, remainder="drop")
     kept = dropped = hidden = 0
     for step, (before, after) in enumerate(zip(plain, mixed, strict=True)):
         valid = before["valid"]
@@ -189,8 +190,8 @@ def test_what_does_not_fit_is_refused(split):
     for make, message in [
         (lambda: st.Mosaic(p=2), "`p`"),
         (lambda: st.Mosaic(center=(0.5, 0.2)), "`center`"),
-        (lambda: st.Loader(split, 2, [st.Image(STEPS), st.Objects()], batch_transform=[st.Mosaic(), st.MixUp()]), "boxes"),
-        (lambda: st.Loader(split, 2, [st.Image(STEPS), st.Mask("image/encoded")], batch_transform=st.Mosaic()), "mask"),
+        (lambda: batches(split, [st.Mosaic(), st.MixUp()], st.Objects()), "`CutMix` does not go with `Objects`: boxes of two"),
+        (lambda: batches(split, st.Mosaic(), st.Mask("image/encoded")), "a batch transform does not go with `Mask`"),
     ]:
         with pytest.raises(st.OptionError, match=message):
             make()

@@ -69,7 +69,8 @@ def test_a_record_is_a_dict_and_shows_its_image_and_escaped_values(train):
 
 @pytest.mark.parametrize("options", [{}, {"dtype": "float32", "layout": "NCHW"}, {"mode": "L"}])
 def test_pictures_of_a_batch_are_its_pixels(train, options):
-    loader = st.Loader(train, 4, [st.Resize(40), st.CenterCrop(32)], order=st.Sequential(), workers=1, **options)
+    image = st.Image([st.Resize(40), st.CenterCrop(32)], **options)
+    loader = st.Loader(train, 4, image, order=st.Sequential(), workers=1)
     batch = next(iter(loader))
     pictures = _pictures(st.show(batch))
     assert len(pictures) == 4

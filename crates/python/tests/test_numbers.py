@@ -357,12 +357,13 @@ def test_a_column_is_not_lost_behind_a_member_of_the_batch(tmp_path):
     (tmp_path / "mask.png").write_bytes(png())
     rows = [{"shape": "mask.png", "objects": objects, **columns}]
     split = packed(jsonl(tmp_path, rows), tmp_path, columns={"shape": "file", "mask": "int64"}, kind=None)
-    options = {"boxes": {"objects": st.Objects(properties=[])}, "labels": {"objects": st.Objects(properties=[])}, "mask": {"mask": "shape"}}
+    image, objects = st.Image([st.CenterCrop(8)]), st.Objects(properties=[])
+    others = {"boxes": [objects], "labels": [objects], "mask": [st.Mask("shape")]}
     for name in ("id", "valid", "image", "boxes", "labels", "mask"):
         with pytest.raises(st.OptionError, match=f'by the name "{name}".*another name'):
-            st.Loader(split, 1, [st.Image([st.CenterCrop(8)]), name], **options.get(name, {}))
+            st.Loader(split, 1, [image, name, *others.get(name, [])])
     # Names that this batch does not use are those of columns.
-    batch = next(iter(st.Loader(split, 1, [st.Image([st.CenterCrop(8)]), "host", "boxes", "mask"])))
+    batch = next(iter(st.Loader(split, 1, [image, "host", "boxes", "mask"])))
     assert (batch["host"], batch["boxes"].tolist(), batch["mask"].tolist()) == ([b"a.example"], [2], [3])
 
 
@@ -398,5 +399,5 @@ def test_lengths_may_be_uint64(tmp_path):
             writer.write({"key": f"{number}", "tokens": np.arange(number % 8 + 1), "length": number % 8 + 1})
     split = st.Dataset(tmp_path / "dataset").split("train")
     buckets = st.LengthBuckets("length", [4, 8], max_tokens=16, padded={"tokens": -1})
-    shapes = {batch["tokens"].shape[1] for batch in st.Loader(split, 4, [st.Image(), "tokens", "length"], buckets=buckets)}
+    shapes = {batch["tokens"].shape[1] for batch in st.Loader(split, 4, ["tokens", "length"], buckets=buckets)}
     assert shapes == {4, 8}

@@ -8,7 +8,7 @@ import shardtool as st
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 ROUNDING = {"float32": 1.2e-7, "float16": 4.9e-4, "bfloat16": 3.95e-3}
-OPTIONS = dict(order=st.Sequential(), mean=MEAN, std=STD)
+NORMALISED = dict(mean=MEAN, std=STD)
 
 
 def exact(train, layout="NCHW"):
@@ -30,16 +30,17 @@ def check(batches, train, dtype, layout="NCHW"):
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_numpy_images_are_normalised(train, dtype, layout):
-    loader = st.Loader(train, 16, st.Image(STEPS, dtype=dtype, layout=layout), **OPTIONS)
+    loader = st.Loader(train, 16, st.Image(STEPS, dtype=dtype, layout=layout, **NORMALISED), order=st.Sequential())
     batches = [batch["image"].copy() for batch in loader]
     assert {image.dtype for image in batches} == {np.dtype(dtype)}
     check((image.astype(np.float64) for image in batches), train, dtype, layout)
 
 
 def test_any_of_the_options_selects_float32_nchw(train):
-    for options in ({"mean": MEAN}, {"std": STD}, {"dtype": "float32"}, {"layout": "NCHW"}, {"device": "cpu", "mean": MEAN}):
-        image = next(iter(st.Loader(train, 4, STEPS, **options)))["image"]
-        assert (image.dtype, image.shape) == (np.float32, (4, 3, 32, 32)), options
+    for pixels in ({"mean": MEAN}, {"std": STD}, {"dtype": "float32"}, {"layout": "NCHW"}):
+        for device in (None, "cpu"):
+            image = next(iter(st.Loader(train, 4, st.Image(STEPS, **pixels), device=device)))["image"]
+            assert (image.dtype, image.shape) == (np.float32, (4, 3, 32, 32)), pixels
     image = next(iter(st.Loader(train, 4, STEPS, device="cpu")))["image"]
     assert (image.dtype, image.shape) == (np.uint8, (4, 32, 32, 3))
     scaled = next(iter(st.Loader(train, 4, st.Image(STEPS, dtype="float32"), order=st.Sequential())))["image"]
@@ -51,12 +52,17 @@ def test_nchw_images_have_height_before_width(train):
     assert image.shape == (4, 3, 20, 24)
 
 
-@pytest.mark.parametrize("options, message", [({"mean": (0, 0)}, "2 numbers"), ({"std": (1, 0, 1)}, "`std`"), ({"layout": "NWHC"}, "`layout`")])
-def test_invalid_options_are_rejected(train, options, message):
+@pytest.mark.parametrize(
+    "pixels, message", [({"mean": (0, 0)}, "2 numbers"), ({"std": (1, 0, 1)}, "`std`"), ({"layout": "NWHC"}, "`layout`")]
+)
+def test_invalid_options_are_rejected(train, pixels, message):
     with pytest.raises(st.OptionError, match=message):
-        st.Loader(train, 4, STEPS, **options)
-    with pytest.raises(st.OptionError, match="`transform`"):
-        st.Loader(train, 4)
+        st.Loader(train, 4, st.Image(STEPS, **pixels))
+
+
+def test_images_as_stored_are_not_normalised(train):
+    with pytest.raises(st.OptionError, match="`dtype`: images as stored are not decoded"):
+        st.Loader(train, 4, st.Image(dtype="float32"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -64,7 +70,8 @@ def test_torch_images_are_normalised(train, dtype):
     torch = pytest.importorskip("torch")
     from shardtool.torch import Loader
 
-    loader = Loader(train, 16, st.Image(STEPS, dtype=getattr(torch, dtype)), device=torch.device("cpu"), **OPTIONS)
+    image = st.Image(STEPS, dtype=getattr(torch, dtype), **NORMALISED)
+    loader = Loader(train, 16, image, order=st.Sequential(), device=torch.device("cpu"))
     batches = [batch["image"].clone() for batch in loader]
     assert batches[0].dtype == getattr(torch, dtype) and batches[0].is_contiguous()
     check((image.double().numpy() for image in batches), train, dtype)
@@ -79,7 +86,7 @@ def test_jax_images_are_normalised(train, dtype):
     jax = pytest.importorskip("jax")
     from shardtool.jax import Loader
 
-    loader = Loader(train, 16, st.Image(STEPS, dtype=dtype), **OPTIONS)
+    loader = Loader(train, 16, st.Image(STEPS, dtype=dtype, **NORMALISED), order=st.Sequential())
     batches = [batch["image"] for batch in loader]
     assert batches[0].dtype == getattr(jax.numpy, dtype)
     check((np.asarray(image).astype(np.float64) for image in batches), train, dtype)

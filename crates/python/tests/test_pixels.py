@@ -119,9 +119,9 @@ def sixteen(tmp_path_factory):
     return split, names, {name: samples for name, (_, samples) in images.items()}
 
 
-def loaded(split, steps, **options):
+def loaded(split, steps, **pixels):
     """Returns the images of one batch of the whole split."""
-    with st.Loader(split, len(split), steps, order=st.Sequential(), **options) as loader:
+    with st.Loader(split, len(split), st.Image(steps, **pixels), order=st.Sequential()) as loader:
         return next(iter(loader))["image"].copy()
 
 
@@ -258,7 +258,7 @@ def test_frameworks_get_the_types(sixteen, eight):
         for options, split in (({"dtype": "uint16"}, sixteen[0]), ({"mode": "L"}, eight[0]),
                                ({"mode": "L", "bits": 16, "dtype": "bfloat16"}, sixteen[0])):
             expected = loaded(split, steps, **options)
-            batch = next(iter(module.Loader(split, len(split), steps, order=st.Sequential(), **options)))
+            batch = next(iter(module.Loader(split, len(split), st.Image(steps, **options), order=st.Sequential())))
             name = str(batch["image"].dtype).removeprefix("torch.")
             assert name == options.get("dtype", "uint8") and tuple(batch["image"].shape) == expected.shape
             if name != "bfloat16":
@@ -285,14 +285,14 @@ def test_function_gets_the_pixels_of_the_format(sixteen, eight):
 
 def test_views_further_images_and_cached_images(eight):
     split, _, _ = eight
-    views = st.Views(a=[st.ResizeTo(SIZE)], b=[st.ResizeTo((9, 8))])
-    with st.Loader(split, len(split), st.Image(views, mode="L"), order=st.Sequential()) as loader:
+    views = st.Views({"a": [st.ResizeTo(SIZE)], "b": [st.ResizeTo((9, 8))]}, mode="L")
+    with st.Loader(split, len(split), views, order=st.Sequential()) as loader:
         batch = next(iter(loader))
     assert (batch["image.a"] == loaded(split, [st.ResizeTo(SIZE)], mode="L")).all()
     assert batch["image.b"].shape[1:] == (9, 8, 1)
     for options in ({"mode": "L"}, {"bits": 16}):
-        cache = st.DecodedCache("1MiB", resize=40)
-        with st.Loader(split, 4, st.Image([st.ResizeTo(SIZE)], decoded_cache=cache), order=st.Sequential(), **options) as loader:
+        image = st.Image([st.ResizeTo(SIZE)], decoded_cache=st.DecodedCache("1MiB", resize=40), **options)
+        with st.Loader(split, 4, image, order=st.Sequential()) as loader:
             first, second = (np.concatenate([batch["image"] for batch in loader]) for _ in range(2))
             assert loader.stats()["decoded_cache"]["hits"] > 0
         assert (first == second).all() and first.shape[-1] == (1 if "mode" in options else 3)
@@ -300,15 +300,14 @@ def test_views_further_images_and_cached_images(eight):
 
 def test_resumes_in_the_middle(sixteen):
     split, _, _ = sixteen
-    options = {"dtype": "uint16", "mode": "L", "remainder": "drop"}
-    steps = [st.RandomResizedCrop(16), st.HorizontalFlip()]
-    with st.Loader(split, 2, steps, **options) as loader:
+    image = st.Image([st.RandomResizedCrop(16), st.HorizontalFlip()], dtype="uint16", mode="L")
+    with st.Loader(split, 2, image, remainder="drop") as loader:
         batches = [batch["image"].copy() for batch in loader]
-    with st.Loader(split, 2, steps, **options) as loader:
+    with st.Loader(split, 2, image, remainder="drop") as loader:
         iteration = iter(loader)
         next(iteration)
         state = loader.state_dict()
-    with st.Loader(split, 2, steps, **options) as loader:
+    with st.Loader(split, 2, image, remainder="drop") as loader:
         loader.load_state_dict(state)
         rest = [batch["image"].copy() for batch in loader]
     assert len(rest) == len(batches) - 1 == 2
@@ -326,16 +325,17 @@ def test_steps_that_are_not_defined_are_refused_by_name(eight):
         (st.RandAugment(), {"bits": 16, "mode": "L"}, "rand_augment"),
     ]:
         with pytest.raises(st.OptionError, match=f"`{name}.*not defined for pixels of"):
-            st.Loader(split, 2, [size, step], **options)
+            st.Loader(split, 2, st.Image([size, step], **options))
     for options, message in [
-        ({"mode": "gray"}, "mode"),
-        ({"bits": 12}, "bits"),
-        ({"dtype": "uint16", "bits": 8}, "uint16"),
-        ({"dtype": "uint16", "layout": "NCHW"}, "NHWC"),
-        ({"mode": "L", "device": "cuda:0"}, "device"),
-        ({"bits": 16, "device": "cuda:0"}, "device"),
+        ({"mode": "gray"}, "`mode` is 'gray': expected \"RGB\", \"L\""),
+        ({"bits": 12}, "`bits` is 12: expected 8, 16"),
+        ({"dtype": "uint16", "bits": 8}, "`dtype` \"uint16\" has the samples of 16 `bits`"),
+        ({"dtype": "uint16", "layout": "NCHW"}, "NHWC: leave out `layout`, `mean` and `std`"),
     ]:
         with pytest.raises(st.OptionError, match=message):
-            st.Loader(split, 2, [size], **options)
-    with pytest.raises(st.OptionError, match="transform"):
-        st.Loader(split, 2)
+            st.Loader(split, 2, st.Image([size], **options))
+    for options in ({"mode": "L"}, {"bits": 16}):
+        with pytest.raises(st.OptionError, match="device"):
+            st.Loader(split, 2, st.Image([size], **options), device="cuda:0")
+    with pytest.raises(st.OptionError, match="`mode`: images as stored are not decoded"):
+        st.Loader(split, 2, st.Image(mode="L"))

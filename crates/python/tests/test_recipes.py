@@ -15,9 +15,9 @@ LARGE, SMALL = st.RandomResizedCrop(32, scale=(0.4, 1)), st.RandomResizedCrop(12
 
 def dino():
     flip, jitter = st.RandomHorizontalFlip(), st.RandomApply([st.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8)
-    return st.Views(
-        global_=([LARGE, flip, jitter, st.GaussianBlur(5)], 2), local=([SMALL, flip, jitter, st.RandomSolarize(128)], 3)
-    )
+    return st.Views({
+        "global": ([LARGE, flip, jitter, st.GaussianBlur(5)], 2), "local": ([SMALL, flip, jitter, st.RandomSolarize(128)], 3),
+    })  # fmt: skip
 
 
 def batches(loader):
@@ -32,30 +32,29 @@ def assert_equal(ours, theirs):
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+#: The fields and the transforms of batches.
 RECIPES = {
-    "views": dict(transform=dino()),
-    "rand augment and mixing": dict(
-        transform=[LARGE, st.RandAugment(), st.RandomErasing(0.5, value="random")],
-        batch_transform=[st.MixUp(0.8, 3), st.CutMix(1.0, 3)],
+    "views": (dino(), None),
+    "rand augment and mixing": (
+        [LARGE, st.RandAugment(), st.RandomErasing(0.5, value="random")],
+        [st.MixUp(0.8, num_classes=3), st.CutMix(1.0, num_classes=3)],
     ),
-    "mixing of normalised planes": dict(
-        transform=[LARGE, st.TrivialAugmentWide()], batch_transform=st.CutMix(1.0), dtype="float32", layout="NCHW"
-    ),
+    "mixing of normalised planes": (st.Image([LARGE, st.TrivialAugmentWide()], dtype="float32", layout="NCHW"), st.CutMix(1.0)),
 }
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_run_resumes_with_the_same_batches(train, name):
-    options = dict(RECIPES[name], seed=5, remainder="mask")
-    transform = options.pop("transform")
-    with st.Loader(train, 16, transform, workers=2, **options) as loader:
+    fields, batch_transform = RECIPES[name]
+    options = dict(batch_transform=batch_transform, order=st.Shuffled(5), remainder="mask")
+    with st.Loader(train, 16, fields, workers=2, **options) as loader:
         expected = batches(loader) + batches(loader)
     for done in (0, 1, 4, 9):
-        with st.Loader(train, 16, transform, workers=1 + done % 3, **options) as loader:
+        with st.Loader(train, 16, fields, workers=1 + done % 3, **options) as loader:
             for _ in itertools.islice(iter_steps(loader), done):
                 pass
             state = loader.state_dict()
-        with st.Loader(train, 16, transform, workers=3, **options) as resumed:
+        with st.Loader(train, 16, fields, workers=3, **options) as resumed:
             resumed.load_state_dict(json.loads(json.dumps(state)))
             rest = batches(resumed)
             # The epoch that the state is in, and the one after it.
@@ -77,7 +76,7 @@ def test_views_are_what_a_preview_shows(train, photos):
     }
     for row, sample in enumerate(batch["id"]):
         stored = np.asarray(Image.open(io.BytesIO(train[int(sample)]["image"])).convert("RGB"))
-        for number, (name, _) in enumerate(views.views):
+        for number, name in enumerate(views.views):
             found = st.preview(stored, views, seed=9, position=int(sample), view=number).image
             # The preview does not decode at a reduced size; photographs of this size are not reduced either.
             difference = np.abs(found.astype(int) - batch[f"image.{name}"][row])
@@ -87,7 +86,7 @@ def test_views_are_what_a_preview_shows(train, photos):
 def test_mixed_batches_are_weighted_means(train):
     steps = [st.ResizeTo(24)]
     plain = batches(st.Loader(train, 16, steps, order=st.Shuffled(3), remainder="mask"))
-    for transform in (st.MixUp(0.8, 5), st.CutMix(1.0, 5)):
+    for transform in (st.MixUp(0.8, num_classes=5), st.CutMix(1.0, num_classes=5)):
         mixed = batches(st.Loader(train, 16, steps, order=st.Shuffled(3), remainder="mask", batch_transform=transform))
         shares = set()
         for before, after in zip(plain, mixed):
@@ -121,15 +120,15 @@ def test_mixed_batches_are_weighted_means(train):
 
 
 def test_mixing_refuses_what_it_cannot_mix(train):
-    for options, message in [
-        (dict(batch_transform=st.MixUp(0.8, 2)), "is not a class: expected 0 to 1"),
-        (dict(batch_transform=[]), "expected a list"),
-        (dict(batch_transform=[st.MixUp(1, 2), st.CutMix(1, 3)]), "different numbers of classes"),
+    for transform, message in [
+        (st.MixUp(0.8, num_classes=2), "is not a class: expected 0 to 1"),
+        ([], "expected a list"),
+        ([st.MixUp(1, num_classes=2), st.CutMix(1, num_classes=3)], "`num_classes` differs between the transforms: give one"),
     ]:
         with pytest.raises(st.ShardtoolError, match=message):
-            list(st.Loader(train, 16, [st.ResizeTo(8)], **options))
-    with pytest.raises(st.OptionError, match="`batch_transform` needs one view"):
-        st.Loader(train, 4, dino(), batch_transform=st.MixUp(1, 3))
+            list(st.Loader(train, 16, [st.ResizeTo(8)], batch_transform=transform))
+    with pytest.raises(st.OptionError, match="several views .* a batch transform: a batch has one label"):
+        st.Loader(train, 4, dino(), batch_transform=st.MixUp(1, num_classes=3))
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +164,8 @@ def test_boxes_points_masks_and_images_follow_one_geometry(detection):
         st.RandomHorizontalFlip(), st.RandomVerticalFlip(), st.RandomRotation(8, fill=90), st.ColorJitter(0.2),
     ]  # fmt: skip
     objects = st.Objects(properties=[BOX + "class/label", BOX + "score"], keypoints=BOX + "keypoints", flip_index=range(3), min_size=4)
-    loader = st.Loader(detection, 5, [st.Image(steps), st.Mask("red", fill=9), st.Mask("blue", fill=9), st.FurtherImage("swapped"), objects], remainder="mask")
+    fields = [st.Image(steps), st.Mask("red", fill=9), st.Mask("blue", fill=9), st.FurtherImage("swapped"), objects]
+    loader = st.Loader(detection, 5, fields, remainder="mask")
     seen = 0
     for _ in range(6):
         for batch in loader:
@@ -236,7 +236,8 @@ def test_flips_of_points_need_their_order(faces):
             st.Loader(split, 1, [st.Image(flips(1, 0)), st.Objects(keypoints=BOX + "keypoints", flip_index=order)])
     with pytest.raises(st.OptionError, match="no keypoints"):
         st.Loader(split, 1, [st.Image(flips(1, 0)), st.Objects(flip_index=[0])])
-    wrong = st.Loader(split, 1, [st.Image(flips(1, 0)), st.Objects(keypoints=BOX + "keypoints", flip_index=[1, 0])], bad_samples="error")
+    two_points = st.Objects(keypoints=BOX + "keypoints", flip_index=[1, 0])
+    wrong = st.Loader(split, 1, [st.Image(flips(1, 0)), two_points], bad_samples="error")
     with pytest.raises(st.DamageError, match="18"):
         next(iter(wrong))
     assert st.flip_index(["Left", "mid", "Right"]) == [2, 1, 0]
@@ -253,12 +254,12 @@ def test_ragged_rows_are_padded():
 
 
 def test_options_of_one_geometry_are_refused_with_views(detection):
-    for options in (dict(mask="red"), dict(objects=st.Objects())):
-        with pytest.raises(st.OptionError, match="needs one view"):
-            st.Loader(detection, 2, dino(), **options)
+    for field, name in ((st.Mask("red"), "`Mask`"), (st.Objects(), "`Objects`")):
+        with pytest.raises(st.OptionError, match=f"several views .* {name}: each view has its own geometry"):
+            st.Loader(detection, 2, [dino(), field])
+    with pytest.raises(st.OptionError, match="`Objects` goes through the steps of an image"):
+        st.Loader(detection, 2, st.Objects())
     with pytest.raises(st.OptionError, match="`random_iou_crop` takes the boxes"):
         st.Loader(detection, 2, [st.RandomIoUCrop(), st.ResizeTo(8)])
     with pytest.raises(st.OptionError, match="stays on the host"):
         st.Loader(detection, 2, [st.Image([st.ResizeTo(8)]), st.Objects()], device="cuda:0")
-    with pytest.raises(st.OptionError, match="give the feature `mask` as well"):
-        st.Loader(detection, 2, [st.ResizeTo(8)])

@@ -47,8 +47,8 @@ def test_claimed_records_end_loaders_and_loops(claim):
             "sequential": lambda: st.Loader(split, 4, steps, order=st.Sequential()),
             "shuffled": lambda: st.Loader(split, 4, steps, order=st.Shuffled()),
             "interleaved": lambda: st.Loader(split, 4, steps, order=st.Interleaved(run=2, window=8)),
-            "masked": lambda: st.Loader(split, 4, steps, order=st.Sequential(), on_bad="mask"),
-            "a replica": lambda: st.Loader(split, 4, steps, rank=1, world_size=3),
+            "masked": lambda: st.Loader(split, 4, steps, order=st.Sequential(), bad_samples="mask"),
+            "a replica": lambda: st.Loader(split, 4, steps, replica=st.Replica(1, 3)),
             "samples": lambda: (split[i] for i in range(len(split))),
             "columns": lambda: [split.columns["image/class/label"]],
         }

@@ -27,8 +27,9 @@ def large(tmp_path_factory):
     return st.Dataset(folder).split("train")
 
 
-def images(split, steps=STEPS, **options):
-    with st.Loader(split, 4, steps, remainder="mask", **options) as loader:
+def images(split, steps=STEPS, scaled_decode=False, **options):
+    image = st.Image(steps, scaled_decode=scaled_decode)
+    with st.Loader(split, 4, image, remainder="mask", **options) as loader:
         batches = [batch["image"][batch["valid"]].copy() for batch in loader]
     return np.concatenate(batches)
 
@@ -56,4 +57,4 @@ def test_an_image_is_exact_unless_half_of_it_is_twice_the_result(large):
 
 def test_images_as_stored_are_not_decoded(train):
     with pytest.raises(ValueError, match="`scaled_decode`: images as stored"):
-        st.Loader(train, 4)
+        st.Loader(train, 4, st.Image(scaled_decode=True))

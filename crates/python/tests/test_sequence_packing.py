@@ -25,13 +25,11 @@ def texts(tmp_path_factory):
     return st.Dataset(folder).split("train")
 
 
-def packing(**options):
-    return st.SequencePacking("length", CAPACITY, **{"padded": {"tokens": -1, "weights": 0.5}, "window": 64, **options})
+PACKED = st.Tokens("length", CAPACITY, {"tokens": -1, "weights": 0.5}, window=64)
 
 
 def loader(split, **options):
-    options = {"remainder": "mask", "seed": 9, **options}
-    return st.Loader(split, 4, [TOKENS<packing()>, "tokens", "weights", "kind"], **options)
+    return st.Loader(split, 4, [PACKED, "kind"], order=st.Shuffled(9), remainder="mask", **options)
 
 
 def test_every_text_is_in_one_row(texts):
@@ -83,7 +81,7 @@ def test_a_run_resumes_with_other_workers_and_ranks(texts):
             assert [rows_of(batch) for batch in again] == whole[done:]
     ranks = []
     for rank in range(2):
-        with loader(texts, rank=rank, world_size=2) as replica:
+        with loader(texts, replica=st.Replica(rank, 2)) as replica:
             replica.load_state_dict(json.loads(states[2]))
             ranks.append([rows_of(batch) for batch in replica])
     assert len(ranks[0]) == len(ranks[1])
@@ -104,7 +102,7 @@ def test_attention_within_segments_is_that_of_each_text_alone(texts):
         x = tokens(ids) + positions(places)
         return attention(x, x, x, attn_mask=~same.tril().repeat_interleave(2, 0), need_weights=False)[0]
 
-    batch = next(iter(Loader(texts, 4, [TOKENS<packing(padded={"tokens": 0})>, "tokens"])))
+    batch = next(iter(Loader(texts, 4, st.Tokens("length", CAPACITY, {"tokens": 0}, window=64))))
     segments = batch["segment_ids"]
     packed = model(batch["tokens"], batch["position_ids"], segments[:, :, None] == segments[:, None, :])
     for row in range(4):
@@ -119,27 +117,38 @@ def test_attention_within_segments_is_that_of_each_text_alone(texts):
 
 
 def test_arguments_are_checked(texts):
-    with pytest.raises(st.OptionError, match="capacity"):
-        st.SequencePacking("length", 0, padded={"tokens": 0})
-    with pytest.raises(st.OptionError, match="window"):
-        st.SequencePacking("length", 8, padded={"tokens": 0}, window=1 << 17)
-    with pytest.raises(st.OptionError, match="longer"):
-        st.SequencePacking("length", 8, padded={"tokens": 0}, longer="drop")
-    with pytest.raises(st.OptionError, match="padded"):
-        st.SequencePacking("length", 8, padded={})
-    with pytest.raises(st.OptionError, match="not one of `columns`"):
-        st.Loader(texts, 4, TOKENS<packing()>)
-    with pytest.raises(st.OptionError, match="transform"):
-        st.Loader(texts, 4, [st.Image([st.ResizeTo(8)]), TOKENS<packing()>, "tokens", "weights"])
+    with pytest.raises(st.OptionError, match="`capacity` is 0: expected 1 to 2147483647"):
+        st.Tokens("length", 0, {"tokens": 0})
+    with pytest.raises(st.OptionError, match="`window` is 131072: expected 1 to 65536"):
+        st.Tokens("length", 8, {"tokens": 0}, window=1 << 17)
+    with pytest.raises(st.OptionError, match="`longer` is 'drop': expected \"error\", \"cut\""):
+        st.Tokens("length", 8, {"tokens": 0}, longer="drop")
+    with pytest.raises(st.OptionTypeError, match=r"`padded` is \['tokens'\]: expected a dict of features and numbers"):
+        st.Tokens("length", 8, ["tokens"])
+    with pytest.raises(st.OptionTypeError, match=r"`padded\['tokens'\]` is 'zero': expected a number"):
+        st.Tokens("length", 8, {"tokens": "zero"})
+    with pytest.raises(st.OptionError, match="no column has tokens"):
+        st.Loader(texts, 4, st.Tokens("length", CAPACITY, {}))
+    with pytest.raises(st.OptionError, match="no feature `words`"):
+        st.Loader(texts, 4, st.Tokens("length", CAPACITY, {"words": 0}))
+    for image, name in ((st.Image([st.ResizeTo(8)]), "`Image`"), (st.Image(), "a stored record")):
+        with pytest.raises(st.OptionError, match=f"`Tokens` does not go with {name}: .* only columns are packed"):
+            st.Loader(texts, 4, [image, PACKED])
     with pytest.raises(st.OptionError, match="device"):
-        st.Loader(texts, 4, [TOKENS<packing()>, "tokens", "weights"], device="cuda:0")
-    with pytest.raises(st.OptionTypeError, match="packing"):
-        st.Loader(texts, 4, [TOKENS<CAPACITY>, "tokens"])
-    long = st.SequencePacking("length", 8, padded={"tokens": 0})
+        st.Loader(texts, 4, PACKED, device="cuda:0")
+    with pytest.raises(st.OptionTypeError, match="48 is not a field"):
+        st.Loader(texts, 4, [CAPACITY, "tokens"])
+    with pytest.raises(st.OptionError, match="the fields have `Tokens` twice"):
+        st.Loader(texts, 4, [PACKED, PACKED])
     with pytest.raises(st.ShardtoolError, match="longer|more than|exceed"):
-        st.Loader(texts, 4, [TOKENS<long>, "tokens"])
-    with pytest.raises(st.ShardtoolError, match="shard"):
-        st.Loader(texts, 4, [TOKENS<packing()>, "tokens", "weights"], replica=st.Replica(policy="shard"))
-    cut = st.SequencePacking("length", 8, padded={"tokens": 0}, longer="cut")
-    lengths = [length for batch in st.Loader(texts, 4, [TOKENS<cut>, "tokens"]) for length in batch["seq_lens"].values]
-    assert max(lengths) == 8
+        st.Loader(texts, 4, st.Tokens("length", 8, {"tokens": 0}))
+    with pytest.raises(st.OptionError, match="the policy `shard` does not go with `Tokens`"):
+        st.Loader(texts, 4, PACKED, replica=st.Replica(policy="shard"))
+    cut = st.Loader(texts, 4, st.Tokens("length", 8, {"tokens": 0}, longer="cut"))
+    assert max(length for batch in cut for length in batch["seq_lens"].values) == 8
+
+
+def test_packed_features_may_also_be_listed(texts):
+    for fields in ([PACKED, "tokens"], ["weights", "tokens", PACKED]):
+        batch = next(iter(st.Loader(texts, 4, fields)))
+        assert batch["tokens"].shape == batch["weights"].shape == (4, CAPACITY)

@@ -152,11 +152,11 @@ def refusal(error, *named):
 def classes_differ(kind, tmp_path):
     one, two = [pack(kind, tmp_path, rows, name)[1] for name, rows in (("one", ROWS), ("two", [("d", "dog", {}), ("e", "bird", {})]))]
     splits = [only(one), only(two)]
-    columns = {"columns": ["image/object/class/label"]} if kind == "COCO" else {}
+    fields = [st.Image([st.CenterCrop(8)]), *(["image/object/class/label"] if kind == "COCO" else [])]
     with pytest.raises(st.OptionError) as error:
-        st.Loader(splits, 2, [st.CenterCrop(8)], **columns)
+        st.Loader(splits, 2, fields)
     assert "class" in str(error.value)
-    loader = st.Loader(splits, 2, [st.CenterCrop(8)], classes="union", **columns)
+    loader = st.Loader(splits, 2, fields, classes="union")
     assert set(loader.classes) >= {"cat", "dog", "bird"}
     return "refused where they meet; `classes=` maps by name"
 

@@ -68,7 +68,8 @@ MEAN_BYTES = """
 import sys
 import shardtool as st
 train = st.Dataset(sys.argv[1]).split("train")
-with st.Loader(train, 8, [st.RandomResizedCrop(16)], order=st.Sequential(), **eval(sys.argv[2])) as loader:
+prefetch = st.Prefetch(**eval(sys.argv[2]))
+with st.Loader(train, 8, [st.RandomResizedCrop(16)], order=st.Sequential(), prefetch=prefetch) as loader:
     stores = []
     for epoch in range(6):
         assert sum(int(batch["valid"].sum()) for batch in loader) == len(train)
@@ -159,7 +160,8 @@ def test_processes_share_a_cache(dataset, url, method, tmp_path):
     expected = epoch(st.Loader(st.Dataset(dataset).split("train"), 8, STEPS, order=st.Shuffled(4)))
     with multiprocessing.get_context(method).Pool(3) as pool:
         assert pool.map(cached_ids, [(url, tmp_path / "cache")] * 6) == [expected] * 6
-    loader = st.Loader(st.Dataset(url, cache=tmp_path / "cache", cache_size=10**9).split("train"), 8, STEPS, order=st.Shuffled(4))
+    split = st.Dataset(url, cache=tmp_path / "cache", cache_size=10**9).split("train")
+    loader = st.Loader(split, 8, STEPS, order=st.Shuffled(4))
     assert epoch(loader) == expected
     store = loader.stats()["store"]
     # All records and indexes are there.

@@ -91,7 +91,7 @@ RANK = """
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world,
                             timeout=datetime.timedelta(seconds=60))
     split = st.Dataset(path).split("train")
-    loader = Loader(split, 8, [st.ResizeTo(8)], seed=4, remainder="mask", workers=1)
+    loader = Loader(split, 8, [st.ResizeTo(8)], order=st.Shuffled(4), remainder="mask", workers=1)
     loader.load_state_dict(json.loads(state)) if state else None
     shown = []
     for step, batch in enumerate(loader):
@@ -151,7 +151,7 @@ KILLED = """
     path, port, rank, world, folder = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world,
                             timeout=datetime.timedelta(seconds=60))
-    loader = Loader(st.Dataset(path).split("train"), 8, [st.ResizeTo(8)], seed=4, remainder="mask", workers=1)
+    loader = Loader(st.Dataset(path).split("train"), 8, [st.ResizeTo(8)], order=st.Shuffled(4), remainder="mask", workers=1)
     for step, batch in enumerate(loader):
         shown = batch["id"][batch["valid"]].tolist()
         # A checkpoint of this step, renamed into place once every rank has written its own.

@@ -57,8 +57,8 @@ def expected(files, split):
     return [of_libjpeg((files / key).read_bytes()) for key in keys]
 
 
-def load(split, steps, **options) -> tuple[np.ndarray, dict]:
-    loader = st.Loader(split, len(split), st.Image(steps, truncated="fill"), order=st.Sequential(), **options)
+def load(split, steps, **pixels) -> tuple[np.ndarray, dict]:
+    loader = st.Loader(split, len(split), st.Image(steps, truncated="fill", **pixels), order=st.Sequential())
     batch = next(iter(loader))
     return batch["image"].copy(), loader.stats()
 
@@ -107,10 +107,10 @@ def test_the_default_is_an_error(files, split, tmp_path):
     loader = st.Loader(split, 9, [st.ResizeTo(8)], order=st.Sequential(), bad_samples="mask")
     next(iter(loader))
     assert loader.stats()["bad_samples"] == 6 and loader.stats()["filled"] == 0
-    with pytest.raises(st.OptionError, match="`truncated`.*steps of a `transform`"):
-        st.Loader(split, 9)
-    with pytest.raises(st.OptionError, match='`truncated` is "grey": expected "error", "fill"'):
-        st.Loader(split, 9, st.Image([st.ResizeTo(8)], truncated="grey"))
+    with pytest.raises(st.OptionError, match="`truncated`: images as stored are not decoded"):
+        st.Loader(split, 9, st.Image(truncated="fill"))
+    with pytest.raises(st.OptionError, match="`truncated` is 'grey': expected \"error\", \"fill\""):
+        st.Image([st.ResizeTo(8)], truncated="grey")
 
 
 def test_pixels_are_packed_from_what_libjpeg_makes(files, tmp_path):

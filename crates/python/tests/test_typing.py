@@ -19,7 +19,7 @@ import numpy as np
 import shardtool as st
 
 split = st.Dataset("x")["train"]
-loader = st.Loader(split, 8, [st.RandomResizedCrop(32)], mean=(0.5, 0.5, 0.5))
+loader = st.Loader(split, 8, st.Image([st.RandomResizedCrop(32)], mean=(0.5, 0.5, 0.5)))
 for batch in loader:
     reveal_type(batch["image"])
     reveal_type(batch["image/width"])
@@ -27,7 +27,11 @@ for pair in st.Loader(split, batch_size=8, collate_fn=st.image_label):
     reveal_type(pair)
 st.Loader(split, 8, order="x")  # E: arg-type
 st.Loader(split, 8, wrokers=2)  # E: arg-type
-st.Loader(split, 8, dtype="int8")  # E: arg-type
+st.Loader(split, 8, [st.Image(), st.Mask("mask"), "caption"])
+st.Loader(split, 8, ["caption"])
+st.Loader(split, 8, st.ResizeTo(8))  # E: arg-type
+st.Image([st.ResizeTo(8)], dtype="int8")  # E: arg-type
+st.Image([st.ResizeTo(8)], mode="int8")  # E: arg-type
 reveal_type(split[0])
 reveal_type(split[:3])
 '''
@@ -125,7 +129,7 @@ def test_module_passes_mypy_in_strict_mode(tmp_path):
 
 def test_every_loader_has_the_same_signature():
     from_numpy = inspect.signature(st.Loader)
-    assert {"batch_size", "seed", "world_size", "collate_fn"} <= set(from_numpy.parameters)
+    assert {"batch_size", "fields", "order", "replica", "collate_fn"} <= set(from_numpy.parameters)
     for name in ("torch", "jax"):
         if importlib.util.find_spec(name) is not None:
             module = importlib.import_module(f"shardtool.{name}")

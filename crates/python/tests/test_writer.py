@@ -267,8 +267,10 @@ def test_errors_name_the_sample_and_the_feature(tmp_path):
 def test_samples_may_have_no_image(tmp_path):
     written(tmp_path / "out", ({"key": str(i), "text": f"line {i}", "score": i / 2} for i in range(10)))
     split = st.Dataset(tmp_path / "out").split("train")
-    loader = st.Loader(split, 5, [st.Image(), "score"], order=st.Sequential())
-    assert next(iter(loader))["score"].tolist() == [0, 0.5, 1, 1.5, 2]
+    batch = next(iter(st.Loader(split, 5, ["score"], order=st.Sequential())))
+    assert batch.keys() == {"score", "id", "valid"} and batch["score"].tolist() == [0, 0.5, 1, 1.5, 2]
+    batch = next(iter(st.Loader(split, 5, [st.Image(), "score"], order=st.Sequential())))
+    assert batch["image"] == [None] * 5 and batch["score"].tolist() == [0, 0.5, 1, 1.5, 2]
     with pytest.raises(st.OptionError, match="no feature `image/encoded`"):
         st.Loader(split, 5, [st.ResizeTo(8)])
     assert st.verify(tmp_path / "out").good

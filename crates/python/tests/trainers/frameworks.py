@@ -48,7 +48,7 @@ class Framework:
     #: `"here"`: in the process of the test. `"own"`: one process is started, the framework launches the other ranks.
     #: `"torchrun"`: PyTorch launches all ranks.
     launcher: str = "here"
-    #: Options of the loader that change pixels.
+    #: Options of the image that change pixels.
     output: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
@@ -118,10 +118,10 @@ class Framework:
     def expected(self, dataset: str) -> list[Run]:
         """Returns ids and pixels of two epochs on each rank, from loaders with a given rank and without a framework."""
         split = st.Dataset(dataset).split("train")
-        world, found = self.ranks * self.devices, []
+        world, found, image = self.ranks * self.devices, [], st.Image(TRAINING, **dict(self.output))
         for rank in range(world):
-            options = {"seed": SEED, "rank": rank, "world_size": world, "workers": 1, **dict(self.output)}
-            loader = st.Loader(split, self.batch_size, TRAINING, **options)
+            options = {"order": st.Shuffled(SEED), "replica": st.Replica(rank, world), "workers": 1}
+            loader = st.Loader(split, self.batch_size, image, **options)
             found.append([(b["id"].copy(), b["image"].copy()) for _ in range(EPOCHS) for b in loader])
         if self.devices > 1:
             # One array over all devices: the concatenated rows.

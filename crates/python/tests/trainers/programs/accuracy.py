@@ -92,17 +92,18 @@ class Shardtool:
     def __init__(self, tiles: pathlib.Path):
         self.dataset = st.Dataset(tiles / "dataset")
 
-    def load(self, split: str, steps: list[st.Transform], **options: object) -> Loader:
-        output = {"dtype": "float32", "mean": MEAN, "std": STD, "collate_fn": st.image_label}
-        return Loader(self.dataset.split(split), BATCH, steps, workers=WORKERS, **output, **options)
+    def load(self, split: str, steps: list[st.Transform], order: st.Shuffled | st.Sequential) -> Loader:
+        image = st.Image(steps, dtype="float32", mean=MEAN, std=STD)
+        return Loader(self.dataset.split(split), BATCH, image, order=order, workers=WORKERS, collate_fn=st.image_label)
 
     def train(self, seed: int) -> Iterator[Batches]:
-        with self.load("train", [st.RandomResizedCrop(SIDE, scale=SCALE), st.HorizontalFlip()], seed=seed) as loader:
+        steps = [st.RandomResizedCrop(SIDE, scale=SCALE), st.HorizontalFlip()]
+        with self.load("train", steps, st.Shuffled(seed)) as loader:
             for _ in range(EPOCHS):
                 yield loader
 
     def evaluate(self) -> Batches:
-        return self.load("val", [st.Resize(SIDE * 8 // 7), st.CenterCrop(SIDE)], order=st.Sequential())
+        return self.load("val", [st.Resize(SIDE * 8 // 7), st.CenterCrop(SIDE)], st.Sequential())
 
 
 class SameCrops(Shardtool):

@@ -20,6 +20,8 @@ from transformers import (
 
 from shardtool.torch import Loader
 
+PIXELS = {"dtype": "float32"}
+
 
 class LoaderTrainer(Trainer):
     """A Trainer whose loaders are ours."""
@@ -96,9 +98,9 @@ def main(job: Job, run: Run) -> None:
             ddp_backend="gloo" if job.ranks > 1 else None,
         )
         if job.evaluate:
-            evaluate(job, run, model, arguments, job.evaluation_loader(Loader, dtype="float32", collate_fn=inputs))
+            evaluate(job, run, model, arguments, job.evaluation_loader(Loader, PIXELS, collate_fn=inputs))
             return
-        loader = job.loader(Loader, dtype="float32", collate_fn=inputs)
+        loader = job.loader(Loader, PIXELS, collate_fn=inputs)
         losses = []
 
         def loss_of(outputs, labels, num_items_in_batch=None):

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -57,17 +57,17 @@ class Job:
     def split(self) -> st.Split:
         return st.Dataset(self.dataset).split("train")
 
-    def loader(self, kind: Callable[..., Any], **options: Any) -> Any:
-        """Returns the loader of a training run, with rank and world size from the launcher."""
-        return kind(self.split, self.batch_size, TRAINING, seed=SEED, **options)
+    def loader(self, kind: Callable[..., Any], pixels: Mapping[str, Any] = {}, **options: Any) -> Any:
+        """Returns the loader of a training run, with rank and world size from the launcher. `pixels` are those of the image."""
+        return kind(self.split, self.batch_size, st.Image(TRAINING, **pixels), order=st.Shuffled(SEED), **options)
 
-    def evaluation_loader(self, kind: Callable[..., Any], **options: Any) -> Any:
+    def evaluation_loader(self, kind: Callable[..., Any], pixels: Mapping[str, Any] = {}, **options: Any) -> Any:
         """Returns a loader that delivers every sample exactly once over all ranks, with a masked remainder."""
-        return kind(self.split, self.batch_size, EVALUATION, order=st.Sequential(), **options)
+        return kind(self.split, self.batch_size, st.Image(EVALUATION, **pixels), order=st.Sequential(), **options)
 
-    def one_by_one(self, kind: Callable[..., Any], **options: Any) -> Any:
+    def one_by_one(self, kind: Callable[..., Any]) -> Any:
         """Returns a loader of all evaluation samples on this rank, one per batch, as a reference for the evaluation."""
-        return kind(self.split, 1, EVALUATION, order=st.Sequential(), rank=0, world_size=1, **options)
+        return kind(self.split, 1, EVALUATION, order=st.Sequential(), replica=st.Replica(0, 1))
 
 
 @dataclass

@@ -27,11 +27,11 @@ def main(job: Job, run: Run) -> None:
         run.saw(batch["id"], batch["image"])
         return st.image_label(batch)
 
-    options = {"dtype": "float32", "mean": MEAN, "std": STD, "collate_fn": pair}
+    pixels = {"dtype": "float32", "mean": MEAN, "std": STD}
     if job.evaluate:
-        validate(job, run, model, job.evaluation_loader(Loader, **options))
+        validate(job, run, model, job.evaluation_loader(Loader, pixels, collate_fn=pair))
     else:
-        train(job, run, model, job.loader(Loader, **options))
+        train(job, run, model, job.loader(Loader, pixels, collate_fn=pair))
 
 
 def train(job: Job, run: Run, model, loader) -> None:

@@ -8,34 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
-from .converted import (
-    ArraysBase,
-    BatchTransform,
-    PixelsBase,
-    channels,
-    decoded_cache,
-    devices,
-    features,
-    pad_value,
-    pixel_dtype,
-    planes,
-    steps,
-)
-from .option import (
-    Check,
-    Option,
-    ascending,
-    choice,
-    flag,
-    mapping,
-    optional,
-    path,
-    real_from,
-    several,
-    size,
-    text,
-    whole_from,
-)
+# Qualified: a default of a member hides a function of its name.
+from . import converted, option
+from .converted import ArraysBase, BatchTransform, PixelsBase
+from .option import Check, Option
 from .transforms import Step
 
 __all__ = [
@@ -112,17 +88,17 @@ class Pixels(PixelsBase):
     decoded_cache: DecodedCache | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "mean": channels,
-        "std": channels,
-        "dtype": pixel_dtype,
-        "layout": optional(choice("NHWC", "NCHW")),
-        "mode": choice("RGB", "L"),
-        "bits": optional(choice(8, 16)),
-        "apply_orientation": flag,
-        "scaled_decode": flag,
-        "float_range": optional(ascending(real_from())),
-        "truncated": choice("error", "fill"),
-        "decoded_cache": decoded_cache,
+        "mean": converted.channels,
+        "std": converted.channels,
+        "dtype": converted.pixel_dtype,
+        "layout": option.optional(option.choice("NHWC", "NCHW")),
+        "mode": option.choice("RGB", "L"),
+        "bits": option.optional(option.choice(8, 16)),
+        "apply_orientation": option.flag,
+        "scaled_decode": option.flag,
+        "float_range": option.optional(option.ascending(option.real_from())),
+        "truncated": option.choice("error", "fill"),
+        "decoded_cache": converted.decoded_cache,
     }
     _positional: ClassVar[int] = 0
 
@@ -173,7 +149,7 @@ class Image(Pixels):
     steps: Sequence[Step] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "steps": optional(steps),
+        "steps": option.optional(converted.steps),
     }
     _positional: ClassVar[int] = 1
 
@@ -199,8 +175,8 @@ class FurtherImage(Option):
     kind: Literal["color", "values"] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "feature": text,
-        "kind": optional(choice("color", "values")),
+        "feature": option.text,
+        "kind": option.optional(option.choice("color", "values")),
     }
     _positional: ClassVar[int] = 1
 
@@ -230,9 +206,9 @@ class Mask(Option):
     fill: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "feature": text,
-        "dtype": choice("uint8", "uint16"),
-        "fill": optional(whole_from(0, 2**16 - 1)),
+        "feature": option.text,
+        "dtype": option.choice("uint8", "uint16"),
+        "fill": option.optional(option.whole_from(0, 2**16 - 1)),
     }
     _positional: ClassVar[int] = 1
 
@@ -281,14 +257,14 @@ class Objects(Option):
     min_area: float = 1.0
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "boxes": text,
-        "box_format": choice("xyxy", "xywh", "cxcywh"),
-        "unit": choice("fraction", "pixel"),
-        "properties": several(text),
-        "keypoints": optional(text),
-        "flip_index": optional(several(whole_from(0, 2**32 - 1))),
-        "min_size": real_from(0),
-        "min_area": real_from(0),
+        "boxes": option.text,
+        "box_format": option.choice("xyxy", "xywh", "cxcywh"),
+        "unit": option.choice("fraction", "pixel"),
+        "properties": option.several(option.text),
+        "keypoints": option.optional(option.text),
+        "flip_index": option.optional(option.several(option.whole_from(0, 2**32 - 1))),
+        "min_size": option.real_from(0),
+        "min_area": option.real_from(0),
     }
     _positional: ClassVar[int] = 1
 
@@ -363,12 +339,12 @@ class Clip(Pixels):
     clips: int = 1
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "feature": text,
-        "steps": steps,
-        "frames": whole_from(1, 2**32 - 1),
-        "stride": whole_from(1, 2**32 - 1),
-        "sampling": choice("random", "center", "even", "uniform"),
-        "clips": whole_from(1, 2**32 - 1),
+        "feature": option.text,
+        "steps": converted.steps,
+        "frames": option.whole_from(1, 2**32 - 1),
+        "stride": option.whole_from(1, 2**32 - 1),
+        "sampling": option.choice("random", "center", "even", "uniform"),
+        "clips": option.whole_from(1, 2**32 - 1),
     }
     _positional: ClassVar[int] = 3
 
@@ -417,13 +393,13 @@ class Arrays(ArraysBase):
     image_axes: tuple[int, int] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "features": features,
-        "crop": optional(several(optional(whole_from(1, 2**64 - 1)))),
-        "random": flag,
-        "flip": several(real_from()),
-        "rotate90": planes,
-        "pad_value": pad_value,
-        "image_axes": optional(several(whole_from(0, 2**64 - 1), length=2)),
+        "features": converted.features,
+        "crop": option.optional(option.several(option.optional(option.whole_from(1, 2**64 - 1)))),
+        "random": option.flag,
+        "flip": option.several(option.real_from()),
+        "rotate90": converted.planes,
+        "pad_value": converted.pad_value,
+        "image_axes": option.optional(option.several(option.whole_from(0, 2**64 - 1), length=2)),
     }
     _positional: ClassVar[int] = 2
 
@@ -442,7 +418,7 @@ class Column(Option):
     feature: str
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "feature": text,
+        "feature": option.text,
     }
     _positional: ClassVar[int] = 1
 
@@ -476,11 +452,11 @@ class Tokens(Option):
     longer: Literal["error", "cut"] = "error"
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "feature": text,
-        "capacity": whole_from(1, 2**31 - 1),
-        "padded": mapping(real_from()),
-        "window": whole_from(1, 65_536),
-        "longer": choice("error", "cut"),
+        "feature": option.text,
+        "capacity": option.whole_from(1, 2**31 - 1),
+        "padded": option.mapping(option.real_from()),
+        "window": option.whole_from(1, 65_536),
+        "longer": option.choice("error", "cut"),
     }
     _positional: ClassVar[int] = 3
 
@@ -505,8 +481,8 @@ class MixUp(BatchTransform):
     num_classes: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "alpha": real_from(above=0),
-        "num_classes": optional(whole_from(1, 2**32 - 1)),
+        "alpha": option.real_from(above=0),
+        "num_classes": option.optional(option.whole_from(1, 2**32 - 1)),
     }
     _positional: ClassVar[int] = 1
 
@@ -531,8 +507,8 @@ class CutMix(BatchTransform):
     num_classes: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "alpha": real_from(above=0),
-        "num_classes": optional(whole_from(1, 2**32 - 1)),
+        "alpha": option.real_from(above=0),
+        "num_classes": option.optional(option.whole_from(1, 2**32 - 1)),
     }
     _positional: ClassVar[int] = 1
 
@@ -561,9 +537,9 @@ class Mosaic(BatchTransform):
     num_classes: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "p": real_from(0, 1),
-        "center": ascending(real_from(0, 1)),
-        "num_classes": optional(whole_from(1, 2**32 - 1)),
+        "p": option.real_from(0, 1),
+        "center": option.ascending(option.real_from(0, 1)),
+        "num_classes": option.optional(option.whole_from(1, 2**32 - 1)),
     }
     _positional: ClassVar[int] = 2
 
@@ -596,11 +572,11 @@ class LengthBuckets(Option):
     padded: Mapping[str, float] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "feature": text,
-        "bounds": several(whole_from(1, 2**32 - 1)),
-        "max_tokens": optional(whole_from(1, 2**64 - 1)),
-        "longer": choice("error", "cut"),
-        "padded": mapping(real_from()),
+        "feature": option.text,
+        "bounds": option.several(option.whole_from(1, 2**32 - 1)),
+        "max_tokens": option.optional(option.whole_from(1, 2**64 - 1)),
+        "longer": option.choice("error", "cut"),
+        "padded": option.mapping(option.real_from()),
     }
     _positional: ClassVar[int] = 2
 
@@ -628,9 +604,9 @@ class DecodedCache(Option):
     path: str | os.PathLike[str] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "size": size,
-        "resize": whole_from(1, 65_536),
-        "path": optional(path),
+        "size": option.size,
+        "resize": option.whole_from(1, 65_536),
+        "path": option.optional(option.path),
     }
     _positional: ClassVar[int] = 1
 
@@ -653,8 +629,8 @@ class BadSamples(Option):
     max_bad: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "on_bad": optional(choice("error", "mask", "substitute")),
-        "max_bad": optional(whole_from(0, 2**64 - 1)),
+        "on_bad": option.optional(option.choice("error", "mask", "substitute")),
+        "max_bad": option.optional(option.whole_from(0, 2**64 - 1)),
     }
     _positional: ClassVar[int] = 1
 
@@ -691,12 +667,12 @@ class Prefetch(Option):
     starve_after: float = 10.0
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "batches": optional(whole_from(1, 2**64 - 1)),
-        "read_ahead": size,
-        "fetch_gap": size,
-        "fetch_size": size,
-        "page_cache": choice("keep", "release"),
-        "starve_after": real_from(0),
+        "batches": option.optional(option.whole_from(1, 2**64 - 1)),
+        "read_ahead": option.size,
+        "fetch_gap": option.size,
+        "fetch_size": option.size,
+        "page_cache": option.choice("keep", "release"),
+        "starve_after": option.real_from(0),
     }
     _positional: ClassVar[int] = 1
 
@@ -727,10 +703,10 @@ class Replica(Option):
     policy: Literal["sample", "shard", "off"] = "sample"
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "rank": optional(whole_from(0, 2**32 - 1)),
-        "world_size": optional(whole_from(1, 2**32 - 1)),
-        "local_replicas": optional(whole_from(1, 2**32 - 1)),
-        "policy": choice("sample", "shard", "off"),
+        "rank": option.optional(option.whole_from(0, 2**32 - 1)),
+        "world_size": option.optional(option.whole_from(1, 2**32 - 1)),
+        "local_replicas": option.optional(option.whole_from(1, 2**32 - 1)),
+        "policy": option.choice("sample", "shard", "off"),
     }
     _positional: ClassVar[int] = 2
 
@@ -755,8 +731,8 @@ class Device(Option):
     slots: int = 4
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "devices": devices,
-        "memory_limit": optional(size),
-        "slots": whole_from(2, 65_536),
+        "devices": converted.devices,
+        "memory_limit": option.optional(option.size),
+        "slots": option.whole_from(2, 65_536),
     }
     _positional: ClassVar[int] = 1

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from .checks import instance, real, whole
 from .errors import OptionError, OptionTypeError
@@ -14,9 +14,16 @@ from .option import Option, as_json, choice
 from .transforms.views import native_views
 
 __all__ = [
-    "ArraysBase", "BatchTransform", "PixelsBase", "channels", "decoded_cache", "devices", "features", "pad_value", "pixel_dtype",
-    "planes", "steps", "views_of",
+    "ArraysBase", "BatchTransform", "PixelsBase", "TorchDtype", "channels", "decoded_cache", "devices", "features", "pad_value",
+    "pixel_dtype", "planes", "steps", "views_of",
 ]  # fmt: skip
+
+
+class TorchDtype(Protocol):
+    """A `torch.dtype`, without an import of PyTorch."""
+
+    @property
+    def is_floating_point(self) -> bool: ...
 
 
 class PixelsBase(Option):

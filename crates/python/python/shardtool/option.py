@@ -95,7 +95,7 @@ def size(name: str, value: Any) -> int | str:
 
 def path(name: str, value: Any) -> str:
     """Returns the path of a folder."""
-    return os.fspath(instance(name, value, (str, os.PathLike), "the path of a folder"))
+    return str(os.fspath(instance(name, value, (str, os.PathLike), "the path of a folder")))
 
 
 def whole_from(least: int, most: int) -> Check:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 # Qualified: a default of a member hides a function of its name.
 from . import converted, option
-from .converted import ArraysBase, BatchTransform, PixelsBase
+from .converted import ArraysBase, BatchTransform, PixelsBase, TorchDtype
 from .option import Check, Option
 from .transforms import Step
 
@@ -77,7 +77,7 @@ class Pixels(PixelsBase):
 
     mean: Sequence[float] | float | None = None
     std: Sequence[float] | float | None = None
-    dtype: Literal["float32", "float16", "bfloat16", "uint16"] | Any = None
+    dtype: Literal["float32", "float16", "bfloat16", "uint16"] | TorchDtype | None = None
     layout: Literal["NHWC", "NCHW"] | None = None
     mode: Literal["RGB", "L"] = "RGB"
     bits: Literal[8, 16] | None = None

@@ -413,5 +413,5 @@ def test_a_device_needs_a_name(devices, message):
 
 
 def test_device_requires_steps(train):
-    with pytest.raises(st.OptionError, match="steps"):
+    with pytest.raises(st.OptionError, match="`device`: images as stored stay on the host: give the steps of the image"):
         st.Loader(train, 8, device="cuda")

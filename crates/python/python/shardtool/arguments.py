@@ -116,6 +116,8 @@ def native_options(
     }
     if isinstance(buckets, AspectRatioBuckets) and not any(isinstance(field, Image) for field in fields):
         config["fields"].append({"image": Image()._json()})
+    if devices is not None and "record" in config["fields"]:
+        raise OptionError("`device`: images as stored stay on the host: give the steps of the image as well")
     source = given["source"]
     if source is not None:
         instance("source", source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")

@@ -12,12 +12,12 @@ __all__ = ["ELSEWHERE", "check_function"]
 
 #: What takes the place of a name of torchvision that has no step.
 ELSEWHERE = {
-    "Normalize": "the loader's arguments `mean` and `std`",
+    "Normalize": "the options `mean` and `std` of `st.Image`",
     "ToTensor": "`shardtool.torch.Loader`, which delivers tensors",
     "PILToTensor": "`shardtool.torch.Loader`, which delivers tensors",
     "ToImage": "`shardtool.torch.Loader`, which delivers tensors",
-    "ToDtype": "the loader's argument `dtype`",
-    "ConvertImageDtype": "the loader's argument `dtype`",
+    "ToDtype": "the option `dtype` of `st.Image`",
+    "ConvertImageDtype": "the option `dtype` of `st.Image`",
     "Compose": "a list of steps",
     "Lambda": "a function `f(image, seed)` as the last step",
     "DataLoader": "`shardtool.Loader`, or `shardtool.torch.Loader` for tensors",
@@ -38,11 +38,11 @@ def check_function(function: Callable[..., Any], steps: set[str]) -> None:
             instead = f"`st.{name}` is the loader's step of that name"
         else:
             instead = "wrap it in a function of the image, u8 `[H, W, 3]`, and a seed, which returns such an image"
-        raise OptionTypeError(f"`transform`: {library}'s {name} is not called with an image and a seed; {instead}")
+        raise OptionTypeError(f"`steps`: {library}'s {name} is not called with an image and a seed; {instead}")
     try:
         inspect.signature(function).bind(None, 0)
     except TypeError as error:
-        raise OptionTypeError(f"`transform`: {function!r} must take an image and a seed, `f(image, seed)`: {error}") from None
+        raise OptionTypeError(f"`steps`: {function!r} must take an image and a seed, `f(image, seed)`: {error}") from None
     except ValueError:
         # A function without a signature, such as one in C.
         pass

@@ -136,6 +136,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
             bad_sample(py, sample, &Chain(&error).to_string())
         }
         E::NoSplits
+        | E::Options(_)
         | E::SourceLength { .. }
         | E::Ranks { .. }
         | E::Zero { .. }
@@ -155,8 +156,8 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::FurtherImage { .. }
         | E::NoFurtherImage { .. }
         | E::Mixing { .. }
+        | E::Packing { .. }
         | E::PixelFormat { .. }
-        | E::OutputFormat { .. }
         | E::Clip { .. }
         | E::Class { .. } => plain(py, "OptionError", &error),
         // The names of Python's arguments.

@@ -48,10 +48,10 @@ def main() -> None:
     accelerator = Accelerator()
     dataset = st.Dataset(args.dataset)
     train, val = dataset.split("train"), dataset.split(args.eval_split)
-    make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
-    steps = [st.Resize(args.size), st.CenterCrop(args.size)]
-    evaluation = make(val, args.batch_size, steps, order=st.Sequential())
+    image = partial(st.Image, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    loader = Loader(train, args.batch_size, image([st.RandomResizedCrop(args.size), st.HorizontalFlip()]))
+    plain = image([st.Resize(args.size), st.CenterCrop(args.size)])
+    evaluation = Loader(val, args.batch_size, plain, order=st.Sequential())
     net = torchvision.models.get_model(args.model, num_classes=train.num_classes)
     # The loaders need no `prepare`: they divide each epoch among the ranks themselves.
     model, optimizer = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))

@@ -8,6 +8,7 @@ the checkpoint. The accuracy is how often a caption is nearest to its image, amo
 
 import argparse
 import os
+from functools import partial
 from typing import Any
 
 import torch
@@ -59,12 +60,11 @@ def main() -> None:
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
     captions = st.LengthBuckets("length", [16, 32, 77], longer="cut", padded={"tokens": PADDING})
-    normal = {"mean": (0.481, 0.458, 0.408), "std": (0.269, 0.261, 0.276)}
-    options: dict[str, Any] = {"columns": ["tokens"], "buckets": captions, **normal}
-    crop = st.RandomResizedCrop(args.size, scale=(0.9, 1.0), interpolation="bicubic")
-    loader = Loader(train, args.batch_size, [crop], **options)
-    plain = [st.Resize(args.size), st.CenterCrop(args.size)]
-    test = Loader(val, args.batch_size, plain, order=st.Sequential(), **options)
+    image = partial(st.Image, mean=(0.481, 0.458, 0.408), std=(0.269, 0.261, 0.276))
+    crop = image([st.RandomResizedCrop(args.size, scale=(0.9, 1.0), interpolation="bicubic")])
+    loader = Loader(train, args.batch_size, [crop, "tokens"], buckets=captions)
+    plain = image([st.Resize(args.size), st.CenterCrop(args.size)])
+    test = Loader(val, args.batch_size, [plain, "tokens"], buckets=captions, order=st.Sequential())
     model = Pairs(args.model, args.vocabulary)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

@@ -57,10 +57,9 @@ def main() -> None:
         st.RandomHorizontalFlip(),
         st.RandomPhotometricDistort(),
     ]
-    options: dict[str, Any] = {"objects": st.Objects(), "dtype": "float32"}
-    loader = Loader(train, args.batch_size, steps, **options)
-    plain = [st.ResizeTo((args.size, args.size))]
-    test = Loader(val, args.batch_size, plain, order=st.Sequential(), **options)
+    loader = Loader(train, args.batch_size, [st.Image(steps, dtype="float32"), st.Objects()])
+    plain = st.Image([st.ResizeTo((args.size, args.size))], dtype="float32")
+    test = Loader(val, args.batch_size, [plain, st.Objects()], order=st.Sequential())
     model = detection.ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=args.classes)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

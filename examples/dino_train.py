@@ -17,6 +17,8 @@ from torch.nn import functional
 import shardtool as st
 from shardtool.torch import Loader
 
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
 
 def views(size: int) -> st.Views:
     """Returns the crops of the paper, which uses 224 and 96 pixels."""
@@ -27,7 +29,7 @@ def views(size: int) -> st.Views:
     kernel = size // 10 * 2 + 1
     second = [large, flip, jitter, grey, st.RandomApply([st.GaussianBlur(kernel)], 0.1), st.RandomSolarize(128, 0.2)]
     first = [large, flip, jitter, grey, st.GaussianBlur(kernel)]
-    return st.Views(first=first, second=second, local=([small, flip, jitter, grey], 6))
+    return st.Views({"first": first, "second": second, "local": ([small, flip, jitter, grey], 6)}, mean=MEAN, std=STD)
 
 
 def loss_of(student: list[torch.Tensor], teacher: list[torch.Tensor], centre: torch.Tensor) -> torch.Tensor:
@@ -59,10 +61,9 @@ def main() -> None:
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    options: dict[str, Any] = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    loader = Loader(train, args.batch_size, views(args.size), **options)
-    plain = [st.Resize(args.size), st.CenterCrop(args.size)]
-    known, asked = (Loader(s, args.batch_size, plain, order=st.Sequential(), **options) for s in (train, val))
+    loader = Loader(train, args.batch_size, views(args.size))
+    plain = st.Image([st.Resize(args.size), st.CenterCrop(args.size)], mean=MEAN, std=STD)
+    known, asked = (Loader(s, args.batch_size, plain, order=st.Sequential()) for s in (train, val))
     student = torchvision.models.get_model(args.model, num_classes=128)
     teacher, centre = copy.deepcopy(student).requires_grad_(False), torch.zeros(128)
     optimizer = torch.optim.AdamW(student.parameters(), lr=1e-4)

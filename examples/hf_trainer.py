@@ -68,9 +68,11 @@ def main() -> None:
     parser.add_argument("--resume")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    make = partial(Loader[Any], mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), collate_fn=inputs)
-    train_loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
-    eval_loader = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
+    image = partial(st.Image, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    crop = image([st.RandomResizedCrop(args.size), st.HorizontalFlip()])
+    train_loader = Loader(train, args.batch_size, crop, collate_fn=inputs)
+    plain = image([st.Resize(args.size), st.CenterCrop(args.size)])
+    eval_loader = Loader(val, args.batch_size, plain, order=st.Sequential(), collate_fn=inputs)
     arguments = transformers.TrainingArguments(
         args.output, num_train_epochs=args.epochs, gradient_accumulation_steps=args.accumulate,
         save_steps=args.save_steps, report_to="none", ignore_data_skip=True,  # the loader resumes from its own state

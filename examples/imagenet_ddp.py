@@ -51,10 +51,10 @@ def main() -> None:
         dist.init_process_group("nccl" if cuda else "gloo")
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
     # Images arrive on the device as normalised float32 [N, 3, H, W].
-    make = partial(Loader, device=device, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
-    steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
-    evaluation = make(val, args.batch_size, steps, order=st.Sequential())
+    image = partial(st.Image, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    loader = Loader(train, args.batch_size, image([st.RandomResizedCrop(args.size), st.HorizontalFlip()]), device=device)
+    plain = image([st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)])
+    evaluation = Loader(val, args.batch_size, plain, order=st.Sequential(), device=device)
     net = torchvision.models.get_model(args.model, num_classes=train.num_classes).to(device)
     model = DistributedDataParallel(net) if dist.is_initialized() else net
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)

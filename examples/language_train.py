@@ -65,9 +65,9 @@ def main() -> None:
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    packing = st.SequencePacking("length", args.capacity, padded={"tokens": PADDING}, longer="cut")
-    loader = Loader(train, args.batch_size, [TOKENS<packing>, "tokens"], remainder="mask")
-    test = Loader(val, args.batch_size, [TOKENS<packing>, "tokens"], order=st.Sequential())
+    tokens = st.Tokens("length", args.capacity, {"tokens": PADDING}, longer="cut")
+    loader = Loader(train, args.batch_size, tokens, remainder="mask")
+    test = Loader(val, args.batch_size, tokens, order=st.Sequential())
     model = Language(args.vocabulary, args.capacity)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

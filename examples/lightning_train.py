@@ -59,10 +59,10 @@ def main() -> None:
     dataset = st.Dataset(args.dataset)
     train, val = dataset.split("train"), dataset.split(args.eval_split)
     # The loader's threads normalise on the host; Lightning moves batches to its devices.
-    make = partial(Loader, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-    loader = make(train, args.batch_size, [st.RandomResizedCrop(args.size), st.HorizontalFlip()])
-    steps = [st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)]
-    evaluation = make(val, args.batch_size, steps, order=st.Sequential())
+    image = partial(st.Image, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    loader = Loader(train, args.batch_size, image([st.RandomResizedCrop(args.size), st.HorizontalFlip()]))
+    plain = image([st.Resize(args.size * 256 // 224), st.CenterCrop(args.size)])
+    evaluation = Loader(val, args.batch_size, plain, order=st.Sequential())
 
     trainer = lightning.Trainer(
         max_epochs=args.epochs,

@@ -28,10 +28,10 @@ def make_loader(config: dict[str, Any]) -> Loader:
     context = ray.train.get_context()
     split = st.Dataset(config["dataset"]).split("train")
     steps = [st.RandomResizedCrop(config["size"]), st.HorizontalFlip()]
-    options: dict[str, Any] = {"rank": context.get_world_rank(), "world_size": context.get_world_size()}
-    options |= {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225), "device": str(get_device())}
+    image = st.Image(steps, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    replica = st.Replica(context.get_world_rank(), context.get_world_size())
     # Rows without a sample, in the last step, have the label −100, which the loss ignores.
-    return Loader(split, config["batch_size"], steps, remainder="mask", **options)
+    return Loader(split, config["batch_size"], image, remainder="mask", replica=replica, device=str(get_device()))
 
 
 def work(config: dict[str, Any]) -> None:

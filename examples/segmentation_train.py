@@ -8,6 +8,7 @@ Run again, it resumes from the checkpoint. The accuracy is that of the pixels th
 
 import argparse
 import os
+from functools import partial
 from typing import Any
 
 import torch
@@ -50,11 +51,11 @@ def main() -> None:
         st.RandomRotation(10, interpolation="bilinear"),
         st.ColorJitter(0.4, 0.4, 0.4),
     ]
-    normal = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-    options: dict[str, Any] = {"mask": "mask", "mask_fill": IGNORED, **normal}
-    loader = Loader(train, args.batch_size, steps, **options)
-    plain = [st.ResizeTo((args.size, args.size))]
-    test = Loader(val, args.batch_size, plain, order=st.Sequential(), **options)
+    image = partial(st.Image, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+    mask = st.Mask("mask", fill=IGNORED)
+    loader = Loader(train, args.batch_size, [image(steps), mask])
+    plain = image([st.ResizeTo((args.size, args.size))])
+    test = Loader(val, args.batch_size, [plain, mask], order=st.Sequential())
     model = segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=args.classes)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

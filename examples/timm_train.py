@@ -50,11 +50,13 @@ def main() -> None:
     classes = train.num_classes
     model = timm.create_model(args.model, pretrained=False, num_classes=classes).to(device)
     config = timm.data.resolve_data_config({}, model=model)
-    make = partial(Loader[Any], device=device, mean=config["mean"], std=config["std"], collate_fn=st.image_label)
+    image = partial(st.Image, mean=config["mean"], std=config["std"])
+    make = partial(Loader[Any], device=device, collate_fn=st.image_label)
     crop = [st.RandomResizedCrop(args.size, interpolation="bicubic"), st.RandomHorizontalFlip()]
     augmented = [*crop, st.RandAugment(2, 9), st.RandomErasing(0.25, value="random")]
-    loader = make(train, args.batch_size, augmented, batch_transform=[st.MixUp(0.2), st.CutMix(1.0)])
-    evaluation = make(val, args.batch_size, [st.Resize(args.size), st.CenterCrop(args.size)], order=st.Sequential())
+    loader = make(train, args.batch_size, image(augmented), batch_transform=[st.MixUp(0.2), st.CutMix(1.0)])
+    plain = image([st.Resize(args.size), st.CenterCrop(args.size)])
+    evaluation = make(val, args.batch_size, plain, order=st.Sequential())
 
     optimizer = timm.optim.create_optimizer_v2(model, opt="sgd", lr=args.lr, momentum=0.9)
     schedule, _ = timm.scheduler.create_scheduler_v2(optimizer, num_epochs=args.epochs, warmup_epochs=0)
@@ -70,8 +72,8 @@ def main() -> None:
         schedule.step(epoch)
         model.train()
         losses = timm.utils.AverageMeter()
-        for image, target in loader:
-            loss = criterion(model(image), target)
+        for images, target in loader:
+            loss = criterion(model(images), target)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

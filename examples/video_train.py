@@ -9,6 +9,7 @@ Run again, it resumes from the checkpoint. The accuracy is that of the mean over
 
 import argparse
 import os
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,13 +61,11 @@ def main() -> None:
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     args = parser.parse_args()
     dataset = st.Dataset(args.dataset)
-    options: dict[str, Any] = {"mean": (0.45, 0.45, 0.45), "std": (0.225, 0.225, 0.225)}
-    steps = [st.RandomResizedCrop(args.size, scale=(0.4, 1.0)), st.ColorJitter(0.2, 0.2)]
-    random = st.Clip("frames", args.frames, args.stride)
-    loader = Loader(dataset.split("train"), args.batch_size, CLIP<random, steps>, **options)
-    even = st.Clip("frames", args.frames, args.stride, sampling="even", clips=3)
-    plain = [st.Resize(args.size), st.CenterCrop(args.size)]
-    asked = Loader(dataset.split(args.eval_split), 4, CLIP<even, plain>, order=st.Sequential(), **options)
+    clip = partial(st.Clip, "frames", frames=args.frames, stride=args.stride, mean=(0.45,) * 3, std=(0.225,) * 3)
+    random = clip([st.RandomResizedCrop(args.size, scale=(0.4, 1.0)), st.ColorJitter(0.2, 0.2)])
+    loader = Loader(dataset.split("train"), args.batch_size, random)
+    even = clip([st.Resize(args.size), st.CenterCrop(args.size)], sampling="even", clips=3)
+    asked = Loader(dataset.split(args.eval_split), 4, even, order=st.Sequential())
     model = network(len(dataset.classes))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}

@@ -116,9 +116,10 @@ class CuPy:
 def values(name, framework, split):
     cases = [(d, l) for d in ROUNDING for l in ("NCHW", "NHWC") if (name, d) != ("cupy", "bfloat16")]
     for dtype, layout in cases:
-        options = dict(seed=5, remainder="drop")
+        options = dict(order=st.Shuffled(5), remainder="drop")
         host = st.Loader(split, BATCH, STEPS, **options)
-        device = framework.loader(split, BATCH, STEPS, device=DEVICE, dtype=dtype, layout=layout, mean=MEAN, std=STD, **options)
+        image = st.Image(STEPS, mean=MEAN, std=STD, dtype=dtype, layout=layout)
+        device = framework.loader(split, BATCH, image, device=DEVICE, **options)
         worst = 0.0
         for number, (theirs, ours) in enumerate(zip(host, device)):
             exact = normalised(theirs["image"], layout)
@@ -133,12 +134,12 @@ def values(name, framework, split):
 
 def lagging(name, framework, split, batches):
     """Drops each batch while the work that reads it is still queued."""
-    options = dict(seed=1, remainder="drop")
+    options = dict(order=st.Shuffled(1), remainder="drop")
     expected = {}
     for number, batch in zip(range(batches), st.Loader(split, BATCH, STEPS, **options)):
         expected[number] = normalised(batch["image"], "NHWC").sum()
-    loader = framework.loader(
-        split, BATCH, STEPS, device=DEVICE, dtype="float32", layout="NHWC", mean=MEAN, std=STD, **options)
+    image = st.Image(STEPS, mean=MEAN, std=STD, dtype="float32", layout="NHWC")
+    loader = framework.loader(split, BATCH, image, device=DEVICE, **options)
     totals = []
     began = time.perf_counter()
     for _, batch in zip(range(batches), loader):

@@ -85,9 +85,8 @@ def compare(split: st.Split, paths: list[pathlib.Path]) -> None:
     """Compares the same frames of both."""
     import decord
 
-    clip = st.Clip("frames", frames=FRAMES, sampling="uniform")
-    whole = [st.ResizeTo((SIZE[1], SIZE[0]))]
-    for batch in st.Loader(split, 1, [CLIP<clip, whole>, "image/key"], order=st.Sequential()):
+    clip = st.Clip("frames", [st.ResizeTo((SIZE[1], SIZE[0]))], FRAMES, sampling="uniform")
+    for batch in st.Loader(split, 1, [clip, "image/key"], order=st.Sequential()):
         video = decord.VideoReader(str(paths[int(batch["image/key"][0].decode().split("/")[-1])]))
         expected = video.get_batch(torch.linspace(0, len(video) - 1, FRAMES).long().tolist()).asnumpy()
         difference = np.abs(batch["frames"][0].astype(int) - expected).mean()
@@ -117,7 +116,7 @@ def main() -> int:
         compare(split, paths)
         steps = [st.RandomResizedCrop(224), st.RandomHorizontalFlip()]
         variants: dict[str, Any] = {
-            "shardtool": Loader(split, BATCH, st.Clip("frames", steps, frames=FRAMES, stride=STRIDE), workers=WORKERS),
+            "shardtool": Loader(split, BATCH, st.Clip("frames", steps, FRAMES, stride=STRIDE), workers=WORKERS),
             "decord, DataLoader": DataLoader(
                 Videos(paths), BATCH, shuffle=True, drop_last=True, num_workers=WORKERS, persistent_workers=True
             ),

@@ -69,12 +69,26 @@ def clips(photos: list[pathlib.Path], folder: pathlib.Path) -> st.Split:
     return st.Dataset(folder).split("train")
 
 
-#: Name, writer, rows of a batch, options of the loader, and pixels of the shorter side in the cache.
-CASES: list[tuple[str, Callable[[list[pathlib.Path], pathlib.Path], st.Split], int, dict[str, Any], int]] = [
-    ("photographs", photographs, 64, {}, 512),
-    ("12 megapixels", large, 10, {}, 512),
-    ("3 megapixels with label maps", segmentation, 10, {"mask": "mask"}, 512),
-    ("clips of 8 frames", clips, 5, {"clip": st.Clip("frames", frames=8, stride=4)}, 256),
+def image(cache: st.DecodedCache | None) -> list[Any]:
+    return [st.Image(CROP, decoded_cache=cache)]
+
+
+def image_and_mask(cache: st.DecodedCache | None) -> list[Any]:
+    return [st.Image(CROP, decoded_cache=cache), st.Mask("mask")]
+
+
+def clip(cache: st.DecodedCache | None) -> list[Any]:
+    return [st.Clip("frames", CROP, 8, stride=4, decoded_cache=cache)]
+
+
+Write = Callable[[list[pathlib.Path], pathlib.Path], st.Split]
+Fields = Callable[["st.DecodedCache | None"], list[Any]]
+#: Name, writer, rows of a batch, fields with or without a cache, and pixels of the shorter side in the cache.
+CASES: list[tuple[str, Write, int, Fields, int]] = [
+    ("photographs", photographs, 64, image, 512),
+    ("12 megapixels", large, 10, image, 512),
+    ("3 megapixels with label maps", segmentation, 10, image_and_mask, 512),
+    ("clips of 8 frames", clips, 5, clip, 256),
 ]
 
 
@@ -84,13 +98,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     photos = sorted(path for pattern in ("*.jpg", "*.jpeg", "*.JPEG") for path in options.photos.rglob(pattern))
-    for name, write, batch, given, resize in CASES:
+    for name, write, batch, fields, resize in CASES:
         with tempfile.TemporaryDirectory() as folder:
             split = write(photos, pathlib.Path(folder) / "dataset")
             cache = st.DecodedCache("2GiB", resize=resize)
             loaders = {
-                "without": st.Loader(split, batch, CROP, workers=2, **given),
-                "decoded_cache": st.Loader(split, batch, st.Image(CROP, decoded_cache=cache), workers=2, **given),
+                "without": st.Loader(split, batch, fields(None), workers=2),
+                "decoded_cache": st.Loader(split, batch, fields(cache), workers=2),
             }
             rates: dict[str, list[float]] = {loader: [] for loader in loaders}
             for number in range(options.rounds + 1):

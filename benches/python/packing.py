@@ -132,8 +132,8 @@ def main() -> None:
         mean = sum(map(len, texts)) / len(texts)
 
         def ours(window: int) -> Loader:
-            packing = st.SequencePacking("length", args.capacity, padded={"tokens": 0}, window=window)
-            return Loader(split, ROWS, [TOKENS<packing>, "tokens"], workers=WORKERS, remainder="mask")
+            tokens = st.Tokens("length", args.capacity, {"tokens": 0}, window=window)
+            return Loader(split, ROWS, tokens, workers=WORKERS, remainder="mask")
 
         def theirs(batch: int, collate: Any) -> DataLoader[Any]:
             return DataLoader(mapped, batch, shuffle=True, num_workers=WORKERS, collate_fn=collate, persistent_workers=True)

@@ -63,24 +63,23 @@ def ours(recipe: str, folder: str, workers: int, scaled: bool = False) -> tuple[
 
     split = st.Dataset(folder).split("train")
     flip = st.RandomHorizontalFlip()
-    options = {}
     if recipe == "crop":
-        steps, options = [st.RandomResizedCrop(224), flip], {"scaled_decode": scaled}
+        fields = [st.Image([st.RandomResizedCrop(224), flip], scaled_decode=scaled)]
         shapes = {"image": (224, 224, 3)}
     elif recipe == "randaugment":
-        steps = [st.RandomResizedCrop(224), flip, st.RandAugment(), st.RandomErasing(0.25)]
+        fields = [st.Image([st.RandomResizedCrop(224), flip, st.RandAugment(), st.RandomErasing(0.25)])]
         shapes = {"image": (224, 224, 3)}
     elif recipe == "dino":
         colours = [st.RandomApply([st.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), st.RandomGrayscale(0.2)]
         large = [st.RandomResizedCrop(224, scale=(0.4, 1)), flip, *colours, st.RandomApply([st.GaussianBlur(23)], 0.5)]
         small = [st.RandomResizedCrop(96, scale=(0.05, 0.4)), flip, *colours, st.RandomApply([st.GaussianBlur(9)], 0.5)]
-        steps = st.Views(large=(large, 2), small=(small, 6))
+        fields = [st.Views({"large": (large, 2), "small": (small, 6)})]
         shapes = {f"image.large.{n}": (224, 224, 3) for n in range(2)} | {f"image.small.{n}": (96, 96, 3) for n in range(6)}
     else:
         steps = [st.ScaleJitter(512, (0.5, 1.5)), st.FixedSizeCrop(512), flip, st.RandomPhotometricDistort()]
-        shapes, options = {"image": (512, 512, 3)}, {"objects": st.Objects()}
+        fields, shapes = [st.Image(steps), st.Objects()], {"image": (512, 512, 3)}
     samples, began = 0, 0.0
-    with st.Loader(split, BATCH, steps, workers=workers, **options) as loader:
+    with st.Loader(split, BATCH, fields, workers=workers) as loader:
         for number, batch in enumerate(loader):
             if number == 0:
                 began = time.perf_counter()

@@ -11,7 +11,7 @@ import shardtool as st
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
 SNIPPET = re.compile(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```", re.DOTALL)
 #: Pages, and the number of their snippets that need no framework.
-PAGES = {"../README.md": 0, "python.md": 14, "frameworks.md": 1, "troubleshooting.md": 3, "faq.md": 4, "recipes.md": 14, "view.md": 1}
+PAGES = {"../README.md": 0, "python.md": 29, "frameworks.md": 1, "troubleshooting.md": 3, "faq.md": 4, "recipes.md": 16, "view.md": 1}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -55,6 +55,22 @@ def test_messages_in_troubleshooting_occur_in_the_sources():
     assert len(quoted) > 15
     missing = [message for message in quoted if not any(message in text for text in texts)]
     assert missing == []
+
+
+def test_python_lists_what_cannot_be_combined():
+    """Each row of the table is one of `exclusions.rs`, with its reason, in the same order."""
+    source = (DOCS.parent / "crates/load/src/options/exclusions.rs").read_text()
+    rows = re.findall(r'row\(\s*(\w+),\s*&\[([^\]]*)\],\s*"([^"]*)",?\s*\)', source)
+    assert len(rows) == int(re.search(r"EXCLUSIONS: \[Exclusion; (\d+)\]", source)[1])
+    names = dict(re.findall(r'Part::(\w+) => "([^"]*)"', source))
+    names["ShardPolicy"] = 'the policy `"shard"`'
+    # "`Image`" is with or without steps, "`Arrays`" with or without `image_axes`.
+    covered = {"Record": "Image", "ArraysInImage": "Arrays"}
+    parts = [re.findall(r"\w+", others) for _, others, _ in rows]
+    parts = [", ".join(names[other] for other in row if covered.get(other) not in row) for row in parts]
+    expected = [f"| {names[part]} | {others} | {reason} |" for (part, _, reason), others in zip(rows, parts)]
+    table = (DOCS / "python.md").read_text().split("### What cannot be combined")[1].split("\n\n")[2].splitlines()
+    assert table[2:] == expected
 
 
 def test_links_point_to_existing_files():

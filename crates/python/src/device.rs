@@ -1,7 +1,7 @@
 //! Options of devices, and arrays on a device, exported through DLPack and the CUDA array interface (version 3).
 
-use crate::json::parse;
 use crate::error;
+use crate::json::parse;
 use crate::process::Local;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::ffi::c_str;

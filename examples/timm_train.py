@@ -78,7 +78,7 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             average.update(model)
-            losses.update(loss.item(), len(image))
+            losses.update(loss.item(), len(images))
         torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
         accuracy = validate(average.module, evaluation)
         print(f"epoch {epoch}: loss {losses.avg:.4f}, accuracy {accuracy:.2f} %", flush=True)

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-#[expect(clippy::large_enum_variant, reason = "there are a few per loader")]
 pub enum Field {
     /// The record itself, with its CRC checked.
     Record,

@@ -7,7 +7,7 @@ use crate::load::LoadArguments;
 use crate::output::{self, Output};
 use crate::text;
 use serde_json::json;
-use shardtool_load::{Content, Loader, Notice, Stats};
+use shardtool_load::{Field, Loader, Notice, Stats};
 use std::io::Write;
 use std::time::Instant;
 
@@ -83,8 +83,12 @@ impl Target {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut config = arguments.load.config()?;
-    if let Content::Images(images) = &mut config.content {
-        images.output = arguments.device.host_output(images.pixel_format)?;
+    for field in &mut config.fields {
+        match field {
+            Field::Image(image) => arguments.device.normalize_on_host(&mut image.pixels),
+            Field::Clip(clip) => arguments.device.normalize_on_host(&mut clip.pixels),
+            _ => {}
+        }
     }
     let start = Instant::now();
     let mut target = match arguments.device.loader(&config)? {

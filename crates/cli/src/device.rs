@@ -1,14 +1,14 @@
 //! CUDA devices: lists them for `info`, and delivers a loader's batches on one for `bench`.
 
+use crate::choice::{choice, choice_of};
 use crate::headings;
 use crate::output;
 use crate::text;
 use anyhow::anyhow;
 use serde_json::json;
-use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, ImageLoader, Layout, Output, Probe};
-use shardtool_decode::PixelFormat;
+use shardtool_cuda::{Config, Device, DeviceBatch, ImageLoader, Layout, Output, Probe};
 use shardtool_format::Chain;
-use shardtool_load::{Content, Stats};
+use shardtool_load::{PixelDtype, Pixels, Stats};
 use std::io::Write;
 
 /// Which device batches are delivered on, and the type and layout of images.
@@ -22,33 +22,23 @@ pub(crate) struct DeviceArguments {
     /// Normalise the images to this type
     ///
     /// [default: float16 on a device; u8 on the host]
-    #[arg(long, value_enum, help_heading = headings::DEVICE)]
-    dtype: Option<DtypeName>,
+    #[arg(long, value_parser = choice_of(is_normalized), help_heading = headings::DEVICE)]
+    dtype: Option<PixelDtype>,
     /// Order of the dimensions [default: NCHW]
     ///
     /// For normalised images.
-    #[arg(long, value_enum, ignore_case = true, help_heading = headings::DEVICE, hide_short_help = true)]
-    layout: Option<LayoutName>,
+    #[arg(long, value_parser = choice::<Layout>(), ignore_case = true, help_heading = headings::DEVICE, hide_short_help = true)]
+    layout: Option<Layout>,
     /// Most device memory for batches
     ///
     /// [default: the memory of the device]
-    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", requires = "device", help_heading = headings::DEVICE, hide_short_help = true)]
+    #[arg(long, value_parser = shardtool_load::parse_size, value_name = "SIZE", requires = "device", help_heading = headings::DEVICE, hide_short_help = true)]
     device_memory_limit: Option<u64>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum DtypeName {
-    Float32,
-    Float16,
-    Bfloat16,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum LayoutName {
-    #[value(name = "NCHW")]
-    Nchw,
-    #[value(name = "NHWC")]
-    Nhwc,
+/// Returns whether a type holds normalised values.
+fn is_normalized(dtype: &PixelDtype) -> bool {
+    *dtype != PixelDtype::Uint16
 }
 
 /// Mean and standard deviation of ImageNet's pixels, scaled to 0 to 1: red, green, blue.
@@ -65,33 +55,27 @@ impl DeviceArguments {
                 Chain(&error)
             )
         })?;
-        let format = match &config.content {
-            Content::Images(images) => images.pixel_format,
-            _ => PixelFormat::RGB8,
-        };
-        let output = self.output(format, DtypeName::Float16)?;
-        let mut on_device = Config::default();
-        (on_device.output, on_device.device_memory_limit) = (output, self.device_memory_limit);
-        OnDevice::new(&device, on_device, config).map(Some)
+        let (mut config, mut on_device) = (config.clone(), Config::default());
+        if let Some(pixels) = config.pixels_mut() {
+            self.normalize(pixels);
+            pixels.dtype.get_or_insert(PixelDtype::Float16);
+            on_device.output = pixels.normalization()?;
+        }
+        on_device.device_memory_limit = self.device_memory_limit;
+        OnDevice::new(&device, on_device, &config).map(Some)
     }
 
-    /// Returns what the workers convert images of a pixel format to on the host; `None` leaves them as they are.
-    pub(crate) fn host_output(&self, format: PixelFormat) -> anyhow::Result<Option<Output>> {
-        let normalises = self.device.is_none() && (self.dtype.is_some() || self.layout.is_some());
-        normalises.then(|| self.output(format, DtypeName::Float32)).transpose()
+    /// Sets what the workers convert images to on the host, if they do.
+    pub(crate) fn normalize_on_host(&self, pixels: &mut Pixels) {
+        if self.device.is_none() && (self.dtype.is_some() || self.layout.is_some()) {
+            self.normalize(pixels);
+        }
     }
 
-    fn output(&self, format: PixelFormat, default: DtypeName) -> anyhow::Result<Output> {
-        let dtype = match self.dtype.unwrap_or(default) {
-            DtypeName::Float32 => Dtype::F32,
-            DtypeName::Float16 => Dtype::F16,
-            DtypeName::Bfloat16 => Dtype::Bf16,
-        };
-        let layout = match self.layout.unwrap_or(LayoutName::Nchw) {
-            LayoutName::Nchw => Layout::Nchw,
-            LayoutName::Nhwc => Layout::Nhwc,
-        };
-        Ok(Output::of(format, dtype, layout, MEAN, STD)?)
+    fn normalize(&self, pixels: &mut Pixels) {
+        let channels = pixels.format().channels.count();
+        (pixels.dtype, pixels.layout) = (self.dtype, self.layout);
+        (pixels.mean, pixels.std) = (Some(MEAN[..channels].to_vec()), Some(STD[..channels].to_vec()));
     }
 }
 

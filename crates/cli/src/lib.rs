@@ -21,7 +21,7 @@
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |
-//! | `open`, `load`, `entries`, `float_range`, `several_values`, `size`, `truncated` | arguments that several subcommands share |
+//! | `open`, `load`, `entries`, `choice`, `float_range`, `several_values` | arguments that several subcommands share |
 //! | `headings` | headings of the options in `--help` |
 //! | `exit` | exit statuses, and how errors are printed |
 //! | `interrupt` | Ctrl-C and SIGTERM |
@@ -32,6 +32,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod choice;
 mod condition;
 mod copy;
 mod demo;
@@ -61,17 +62,14 @@ mod report;
 mod reshard;
 mod several_values;
 mod show;
-mod size;
 mod spec;
 mod store_memory;
 mod text;
-mod truncated;
 mod verify;
 #[cfg(feature = "view")]
 mod view;
 
 pub use progress::{Images, Progress};
-pub use size::parse as parse_size;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Exit;

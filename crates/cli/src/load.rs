@@ -1,12 +1,12 @@
 //! Arguments of `bench` and `plan` that configure a loader.
 
+use crate::choice::{self, choice};
 use crate::headings;
 use crate::open::SplitArguments;
 use crate::output;
 use crate::several_values;
-use crate::truncated::TruncatedName;
-use shardtool_decode::{Channels, Depth, FloatRange, LabelDtype, Pipeline, PixelFormat};
-use shardtool_load::{ArrayGroup, Clip, Config, Content, Images, PageCache, SCALED_DECODE_GAP};
+use shardtool_decode::{FloatRange, LabelDtype, Pipeline, Truncated};
+use shardtool_load::{Arrays, Clip, Config, Field, Image, Mask, Mode, PageCache, Pixels};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
 
@@ -39,11 +39,14 @@ pub(crate) struct LoadArguments {
     /// What to do with the last, incomplete step
     ///
     /// [default: drop; in sequential order: mask]
-    #[arg(long, value_enum, help_heading = headings::BATCHES, hide_short_help = true)]
-    remainder: Option<RemainderName>,
+    #[arg(long, value_parser = choice::<Remainder>(), help_heading = headings::BATCHES, hide_short_help = true)]
+    remainder: Option<Remainder>,
     /// How replicas share the samples
-    #[arg(long, value_enum, default_value_t = PolicyName::Sample, help_heading = headings::REPLICAS)]
-    policy: PolicyName,
+    ///
+    /// With `sample`, replicas take turns in one order; with `shard`, each replica reads its own shards only; with `off`, each
+    /// replica reads everything.
+    #[arg(long, value_parser = choice::<Policy>(), default_value = choice::default::<Policy>(), help_heading = headings::REPLICAS)]
+    policy: Policy,
     /// Rank of this replica, from 0
     ///
     /// [default: from the environment of torchrun, Open MPI or SLURM]
@@ -57,7 +60,7 @@ pub(crate) struct LoadArguments {
     /// Memory for batches and decoding
     ///
     /// [default: enough to prefetch 2 batches, at most half of the container's limit]
-    #[arg(long, value_parser = crate::size::parse, value_name = "SIZE", help_heading = headings::MACHINE)]
+    #[arg(long, value_parser = shardtool_load::parse_size, value_name = "SIZE", help_heading = headings::MACHINE)]
     memory_budget: Option<u64>,
     /// Worker threads [default: available CPUs]
     #[arg(long, alias = "threads", value_name = "N", help_heading = headings::MACHINE)]
@@ -70,17 +73,17 @@ pub(crate) struct LoadArguments {
     /// Bytes read ahead of the workers; 0: none
     ///
     /// The system reads these bytes of records before the workers need them.
-    #[arg(long, value_parser = crate::size::parse, default_value = "64MiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
+    #[arg(long, value_parser = shardtool_load::parse_size, default_value = "64MiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
     read_ahead: u64,
     /// Largest gap within a request to a store
     ///
     /// In an object store, records are requested together if at most this many bytes lie between them.
-    #[arg(long, value_parser = crate::size::parse, default_value = "64KiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
+    #[arg(long, value_parser = shardtool_load::parse_size, default_value = "64KiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
     fetch_gap: u64,
     /// Largest request to a store
     ///
     /// Largest request of several records to an object store.
-    #[arg(long, value_parser = crate::size::parse, default_value = "8MiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
+    #[arg(long, value_parser = shardtool_load::parse_size, default_value = "8MiB", value_name = "SIZE", help_heading = headings::MACHINE, hide_short_help = true)]
     fetch_size: u64,
     /// Feature with the label map of each image
     ///
@@ -88,8 +91,8 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "FEATURE", help_heading = headings::DECODED, hide_short_help = true)]
     mask: Option<String>,
     /// Channels of the images: RGB, or L for grey
-    #[arg(long, value_enum, ignore_case = true, default_value_t = ModeName::Rgb, help_heading = headings::DECODED)]
-    mode: ModeName,
+    #[arg(long, value_parser = choice::<Mode>(), ignore_case = true, default_value = choice::default::<Mode>(), help_heading = headings::DECODED)]
+    mode: Mode,
     /// Bits of a sample
     ///
     /// 16 keep all bits of PNG and TIFF.
@@ -103,8 +106,8 @@ pub(crate) struct LoadArguments {
     /// Type of the labels of a mask
     ///
     /// A label that does not fit makes a bad sample.
-    #[arg(long, value_enum, default_value_t = LabelType::Uint8, help_heading = headings::DECODED, hide_short_help = true)]
-    mask_dtype: LabelType,
+    #[arg(long, value_parser = choice::<LabelDtype>(), default_value = choice::default::<LabelDtype>(), help_heading = headings::DECODED, hide_short_help = true)]
+    mask_dtype: LabelDtype,
     /// Load clips instead of images
     ///
     /// frames=N, and perhaps stride=N, clips=N, feature=NAME [default: frames] and sampling=NAME (random, center, even or
@@ -117,7 +120,7 @@ pub(crate) struct LoadArguments {
     /// the image: the array is then cropped and flipped with it. Several arrays with one geometry are NAME,NAME. May be
     /// repeated. If the dataset has no images, only arrays are loaded.
     #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]", help_heading = headings::DECODED, hide_short_help = true)]
-    arrays: Vec<ArrayGroup>,
+    arrays: Vec<Arrays>,
     /// Range of floating-point samples
     ///
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples].
@@ -126,13 +129,14 @@ pub(crate) struct LoadArguments {
     /// What happens to a cut or damaged JPEG
     ///
     /// By default it is a bad sample. With `fill` it is what libjpeg-turbo makes of it: what is missing is grey.
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = headings::DECODED, hide_short_help = true)]
-    truncated: TruncatedName,
+    #[arg(long, value_parser = choice::<Truncated>(), default_value = choice::default::<Truncated>(), value_name = "WHAT", help_heading = headings::DECODED, hide_short_help = true)]
+    truncated: Truncated,
     /// Whether pages of read records stay cached
     ///
-    /// Whether the pages of a record stay in the page cache after its sample is made.
-    #[arg(long, value_enum, default_value_t = PageCacheName::Keep, help_heading = headings::MACHINE, hide_short_help = true)]
-    page_cache: PageCacheName,
+    /// Whether the pages of a record stay in the page cache after its sample is made: with `keep` they stay, for other ranks and
+    /// the next epoch; with `release` they are released.
+    #[arg(long, value_parser = choice::<PageCache>(), default_value = choice::default::<PageCache>(), help_heading = headings::MACHINE, hide_short_help = true)]
+    page_cache: PageCache,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -153,49 +157,9 @@ enum OrderName {
     Interleaved,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum PolicyName {
-    /// Replicas take turns in one order
-    Sample,
-    /// Each replica reads its own shards only
-    Shard,
-    /// Each replica reads everything
-    Off,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum LabelType {
-    Uint8,
-    Uint16,
-}
-
-/// The names are Pillow's.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum ModeName {
-    #[value(name = "RGB")]
-    Rgb,
-    #[value(name = "L")]
-    Gray,
-}
-
 /// Parses the bits of a sample.
 fn bits(text: &str) -> Result<u8, String> {
     text.parse().ok().filter(|bits| matches!(bits, 8 | 16)).ok_or_else(|| "expected 8 or 16".to_owned())
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum PageCacheName {
-    /// Pages stay, for other ranks and the next epoch
-    Keep,
-    /// Pages are released
-    Release,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum RemainderName {
-    Drop,
-    Pad,
-    Mask,
 }
 
 /// Default of --run.
@@ -209,75 +173,92 @@ impl LoadArguments {
         Order::Interleaved { run: self.run, window: self.window }
     }
 
-    fn pixel_format(&self) -> PixelFormat {
-        PixelFormat {
-            channels: match self.mode {
-                ModeName::Rgb => Channels::Rgb,
-                ModeName::Gray => Channels::Gray,
-            },
-            depth: if self.bits == 16 { Depth::Sixteen } else { Depth::Eight },
-        }
+    /// Returns the image or the clip with these steps, and its mask.
+    fn images(&self, pipeline: Pipeline) -> Vec<Field> {
+        let mut pixels = Pixels::default();
+        (pixels.mode, pixels.bits) = (self.mode, Some(self.bits));
+        (pixels.float_range, pixels.truncated) = (self.float_range, self.truncated);
+        pixels.scaled_decode = self.scaled_decode;
+        let mut image = Image::new(pipeline);
+        let first = match self.clip.clone() {
+            Some(mut clip) => {
+                (clip.views, clip.pixels) = (image.views, pixels);
+                clip.into()
+            }
+            None => {
+                image.pixels = pixels;
+                image.into()
+            }
+        };
+        let mask = self.mask.clone().map(|feature| {
+            let mut mask = Mask::new(feature);
+            mask.dtype = self.mask_dtype;
+            mask.into()
+        });
+        std::iter::once(first).chain(mask).collect()
     }
 
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         let (_, split) = self.split.open()?;
-        let images = |pipeline| {
-            let mut images = Images::new(pipeline);
-            images.masks = self.mask.iter().cloned().collect();
-            images.mask_dtype = match self.mask_dtype {
-                LabelType::Uint8 => LabelDtype::U8,
-                LabelType::Uint16 => LabelDtype::U16,
-            };
-            images.clip = self.clip.clone();
-            images.float_range = self.float_range;
-            images.truncated = self.truncated.into();
-            images.reducing_gap = self.scaled_decode.then_some(SCALED_DECODE_GAP);
-            images.pixel_format = self.pixel_format();
-            Content::Images(images)
+        let pipeline = match self.work {
+            Work::Train => Some(Pipeline::train(self.size)?),
+            // The common ratio: resize to 256, crop to 224.
+            Work::Eval => Some(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?),
+            Work::Read => None,
         };
-        if self.clip.is_some() && matches!(self.work, Work::Read) {
+        if self.clip.is_some() && pipeline.is_none() {
             anyhow::bail!("`--work read` decodes nothing: leave out --clip, or use --work train or eval");
         }
         let only_arrays = !self.arrays.is_empty() && self.clip.is_none() && split.manifest().image.is_none();
-        let content = match self.work {
-            Work::Train | Work::Eval if only_arrays => Content::Columns,
-            Work::Train => images(Pipeline::train(self.size)?),
-            // The common ratio: resize to 256, crop to 224.
-            Work::Eval => images(Pipeline::eval(self.size.saturating_mul(8) / 7, self.size)?),
-            Work::Read => Content::Records,
+        let mut fields: Vec<Field> = match pipeline {
+            None => vec![Field::Record],
+            Some(_) if only_arrays => vec![],
+            Some(pipeline) => self.images(pipeline),
         };
+        fields.extend(self.arrays.iter().cloned().map(Field::from));
         let replica = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
         let launch = Launch::from_env(replica, |name| std::env::var(name).ok())?;
         launch.ignored.iter().for_each(|ignored| output::message(format_args!("warning: {ignored}")));
-        let mut config = Config::new(split, content, self.batch);
+        let mut config = Config::new(split, fields, self.batch);
         config.order = match self.order {
             OrderName::Sequential => Order::Sequential,
             OrderName::Shuffled => Order::Shuffled,
             OrderName::Interleaved => self.interleaved(),
         };
-        config.arrays = self.arrays.clone();
         config.seed = self.seed;
         config.replica = launch.replica;
         config.local_world = launch.local_world.unwrap_or(1);
-        config.remainder = self.remainder.map(|remainder| match remainder {
-            RemainderName::Drop => Remainder::Drop,
-            RemainderName::Pad => Remainder::Pad,
-            RemainderName::Mask => Remainder::Mask,
-        });
-        config.memory_budget = self.memory_budget;
+        config.remainder = self.remainder;
+        config.policy = self.policy;
+        config.memory = self.memory_budget;
         config.workers = self.workers;
-        config.read_ahead = self.read_ahead;
-        (config.fetch_gap, config.fetch_size) = (self.fetch_gap, self.fetch_size);
-        config.page_cache = match self.page_cache {
-            PageCacheName::Keep => PageCache::Keep,
-            PageCacheName::Release => PageCache::Release,
-        };
-        config.policy = match self.policy {
-            PolicyName::Sample => Policy::Sample,
-            PolicyName::Shard => Policy::Shard,
-            PolicyName::Off => Policy::Off,
-        };
-        config.prefetch = self.prefetch;
+        config.prefetch.batches = self.prefetch;
+        config.prefetch.read_ahead = self.read_ahead;
+        config.prefetch.fetch_gap = self.fetch_gap;
+        config.prefetch.fetch_size = self.fetch_size;
+        config.prefetch.page_cache = self.page_cache;
         Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args;
+    use shardtool_load::Prefetch;
+
+    #[test]
+    fn defaults_are_those_of_the_library() {
+        let command = LoadArguments::augment_args(clap::Command::new("bench"));
+        let matches = command.try_get_matches_from(["bench", "dataset"]).unwrap();
+        let arguments = <LoadArguments as clap::FromArgMatches>::from_arg_matches(&matches).unwrap();
+        let defaults = Prefetch::default();
+        assert_eq!(
+            (arguments.read_ahead, arguments.fetch_gap, arguments.fetch_size, arguments.page_cache),
+            (defaults.read_ahead, defaults.fetch_gap, defaults.fetch_size, defaults.page_cache)
+        );
+        let pixels = Pixels::default();
+        assert_eq!((arguments.mode, arguments.truncated), (pixels.mode, pixels.truncated));
+        assert_eq!((arguments.policy, arguments.remainder), (Policy::default(), None));
     }
 }

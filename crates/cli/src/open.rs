@@ -33,7 +33,7 @@ pub(crate) struct CacheArguments {
     /// Largest size of the cache
     ///
     /// [default: what it holds, and 90 % of the free space]
-    #[arg(long, value_parser = crate::size::parse, requires = "cache", value_name = "SIZE", help_heading = headings::SOURCE, hide_short_help = true)]
+    #[arg(long, value_parser = shardtool_load::parse_size, requires = "cache", value_name = "SIZE", help_heading = headings::SOURCE, hide_short_help = true)]
     cache_size: Option<u64>,
 }
 

@@ -45,8 +45,8 @@ impl Requests {
             fitting,
             indexes: if config.splits.iter().all(shardtool_read::Split::is_bare) { 0 } else { share.reads.shards },
             indexes_fit: config.splits.iter().all(fits),
-            gap: config.fetch_gap,
-            size: config.fetch_size,
+            gap: config.prefetch.fetch_gap,
+            size: config.prefetch.fetch_size,
             in_store: config.splits.iter().any(shardtool_read::Split::is_in_store),
             dataset_bytes: config.splits.iter().map(|split| split.entry().bytes()).sum(),
         })

@@ -8,7 +8,7 @@ use crate::interrupt::{self, Interrupted};
 use crate::open::{CacheArguments, CachedDataset, all, is_url, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
-use crate::{size, text};
+use crate::text;
 use serde_json::json;
 use shardtool_format::printable;
 use shardtool_pack::{ReshardOptions, Shards, reshard};
@@ -55,7 +55,7 @@ struct Layout {
     #[command(flatten)]
     conditions: WhereArgument,
     /// Approximate size of a shard
-    #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE", help_heading = headings::SPLITS)]
+    #[arg(long, value_parser = shardtool_load::parse_size, default_value = "256MiB", value_name = "SIZE", help_heading = headings::SPLITS)]
     shard_size: u64,
     /// Shards of each split, instead of their size
     #[arg(long, conflicts_with = "shard_size", value_name = "N", help_heading = headings::SPLITS)]

@@ -1,49 +1,46 @@
 //! Parses the arguments of `--clip` and `--array`: features of several values.
 
-use shardtool_load::{ArrayCrop, ArrayGroup, Clip, ClipSampling};
+use serde_json::{Map, Value};
+use shardtool_load::{Arrays, Clip};
 
 /// Feature of the frames, as `pack --from clips` names it.
 const FRAMES: &str = "frames";
 
-/// Parses `frames=N[,stride=N][,clips=N][,sampling=NAME][,feature=NAME]`.
+/// Parses `frames=N[,stride=N][,clips=N][,sampling=NAME][,feature=NAME]`, with the names that the members of a clip have in JSON.
+/// The clip has no steps.
 pub(crate) fn clip(text: &str) -> Result<Clip, String> {
-    let mut clip = Clip::new(FRAMES, 0);
+    let mut members = Map::new();
     for option in text.split(',') {
         let (name, value) = option.split_once('=').ok_or(EXPECTED)?;
-        let number = || value.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("`{option}`: expected 1 or more"));
-        match name {
-            "frames" => clip.frames = number()?,
-            "stride" => clip.stride = number()?,
-            "clips" => clip.clips = number()?,
-            "sampling" => clip.sampling = sampling(value)?,
-            "feature" => clip.feature = value.to_owned(),
+        let member = match name {
+            "frames" | "stride" | "clips" => {
+                let number = value.parse::<u32>().ok().filter(|n| *n > 0);
+                number.ok_or_else(|| format!("`{option}`: expected 1 or more"))?.into()
+            }
+            "sampling" | "feature" => Value::from(value),
             other => return Err(format!("unknown `{other}`: {EXPECTED}")),
-        }
+        };
+        members.insert(name.to_owned(), member);
     }
-    if clip.frames == 0 { Err(EXPECTED.to_owned()) } else { Ok(clip) }
+    if !members.contains_key("frames") {
+        return Err(EXPECTED.to_owned());
+    }
+    members.entry("feature").or_insert(FRAMES.into());
+    members.insert("views".to_owned(), Value::Array(vec![]));
+    serde_json::from_value(members.into()).map_err(|error| error.to_string())
 }
 
 const EXPECTED: &str = "expected frames=N and perhaps stride=N, clips=N, sampling=NAME, feature=NAME";
 
-fn sampling(name: &str) -> Result<ClipSampling, String> {
-    Ok(match name {
-        "random" => ClipSampling::Random,
-        "center" => ClipSampling::Center,
-        "even" => ClipSampling::Even,
-        "uniform" => ClipSampling::Uniform,
-        other => return Err(format!("unknown sampling `{other}`: expected random, center, even or uniform")),
-    })
-}
-
 /// Parses `NAME[,NAME…][:CROP]`: arrays with one geometry, and the random crop that a row holds, such as `64x64x64` (`*` for
 /// a whole dimension), or the dimensions that follow the image: `HxW`, `HxWx*`, `*xHxW`.
-pub(crate) fn array(text: &str) -> Result<ArrayGroup, String> {
+pub(crate) fn array(text: &str) -> Result<Arrays, String> {
     let (name, crop) = text.split_once(':').map_or((text, None), |(name, crop)| (name, Some(crop)));
     let names: Vec<_> = name.split(',').map(str::to_owned).collect();
     if names.iter().any(String::is_empty) {
         return Err("expected NAME or NAME:CROP, for example ct:64x64x64".to_owned());
     }
-    let mut group = ArrayGroup::new(names);
+    let mut group = Arrays::new(names);
     let Some(crop) = crop else { return Ok(group) };
     let sides: Vec<_> = crop.split('x').collect();
     if let Some(height) = sides.iter().position(|side| *side == "H") {
@@ -64,21 +61,23 @@ pub(crate) fn array(text: &str) -> Result<ArrayGroup, String> {
             format!("crop `{crop}`: expected lengths of 1 or more, for example 64x64x*, or HxW to follow the image")
         }),
     };
-    let size = sides.iter().map(side).collect::<Result<_, _>>()?;
-    group.crop = Some(ArrayCrop { size, random: true });
+    group.crop = Some(sides.iter().map(side).collect::<Result<_, _>>()?);
     Ok(group)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shardtool_load::ClipSampling;
 
     #[test]
     fn parses_clips() {
         let found = clip("frames=8,stride=4,sampling=uniform,feature=video,clips=2").unwrap();
         assert_eq!((found.frames, found.stride, found.clips, &*found.feature), (8, 4, 2, "video"));
         assert_eq!(found.sampling, ClipSampling::Uniform);
-        assert_eq!(clip("frames=8").unwrap(), Clip::new("frames", 8));
+        let found = clip("frames=8").unwrap();
+        assert_eq!((found.frames, found.stride, found.clips, &*found.feature), (8, 1, 1, "frames"));
+        assert_eq!(found.sampling, ClipSampling::Random);
         for refused in ["", "8", "stride=4", "frames=0", "frames=x", "frames=8,fps=3", "frames=8,sampling=best"] {
             assert!(clip(refused).is_err(), "{refused}");
         }
@@ -86,10 +85,10 @@ mod tests {
 
     #[test]
     fn parses_arrays() {
-        assert_eq!(array("ct").unwrap(), ArrayGroup::new(vec!["ct".to_owned()]));
+        assert_eq!(array("ct").unwrap(), Arrays::new(vec!["ct".to_owned()]));
         assert_eq!(array("ct,seg:8").unwrap().features, ["ct", "seg"]);
-        let crop = array("ct:64x*x8").unwrap().crop.unwrap();
-        assert_eq!((crop.size, crop.random), (vec![Some(64), None, Some(8)], true));
+        let crop = array("ct:64x*x8").unwrap();
+        assert_eq!((crop.crop, crop.random), (Some(vec![Some(64), None, Some(8)]), true));
         for (text, axes) in [("depth:HxW", (0, 1)), ("normals:HxWx*", (0, 1)), ("maps:*xHxW", (1, 2))] {
             let group = array(text).unwrap();
             assert_eq!((group.image_axes, group.crop), (Some(axes), None), "{text}");

@@ -1,5 +1,6 @@
 //! `shardtool verify`.
 
+use crate::choice::{self, choice};
 use crate::exit::Exit;
 use crate::headings;
 use crate::interrupt::{self, Interrupted};
@@ -8,9 +9,9 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::store_memory::StoreReads;
 use crate::text;
-use crate::truncated::TruncatedName;
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use shardtool_decode::Truncated;
 use shardtool_format::printable;
 use shardtool_read::verify::{self, Finding, Options, QuickReport, Report};
 use shardtool_read::{Dataset, Split};
@@ -30,9 +31,10 @@ pub(crate) struct Arguments {
     decode: bool,
     /// What a cut or damaged JPEG is, with --decode
     ///
-    /// With `fill` it is counted apart, not reported: for datasets that are loaded with `truncated="fill"`.
-    #[arg(long, value_enum, default_value_t, requires = "decode", value_name = "WHAT", help_heading = headings::CHECKS, hide_short_help = true)]
-    truncated: TruncatedName,
+    /// With `error` it is an error. With `fill`, what is missing becomes grey, as libjpeg-turbo makes it; it is counted apart, not
+    /// reported: for datasets that are loaded with `truncated="fill"`.
+    #[arg(long, value_parser = choice::<Truncated>(), default_value = choice::default::<Truncated>(), requires = "decode", value_name = "WHAT", help_heading = headings::CHECKS, hide_short_help = true)]
+    truncated: Truncated,
     /// Compare lengths only, read no shard
     ///
     /// Compares lengths with the manifest, and in a store the CRC32C that the store keeps.
@@ -80,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let progress = Progress::new("verified", "records", records);
     let advance = |records, bytes| progress.advance(records, bytes);
     options.decode = arguments.decode;
-    options.truncated = arguments.truncated.into();
+    options.truncated = arguments.truncated;
     options.progress = Some(&advance);
     let report = if dataset.splits().iter().any(Split::is_in_store) {
         let reads = StoreReads::of_process(arguments.jobs);

@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// Memory for decoding pictures
     ///
     /// Larger images get a placeholder.
-    #[arg(long, value_parser = crate::size::parse, default_value = "96MiB", value_name = "SIZE", help_heading = headings::MACHINE)]
+    #[arg(long, value_parser = shardtool_load::parse_size, default_value = "96MiB", value_name = "SIZE", help_heading = headings::MACHINE)]
     memory: u64,
     /// Open the page in a browser (xdg-open)
     #[arg(long, help_heading = headings::OUTPUT)]

@@ -1,10 +1,10 @@
 //! Arguments of `shardtool pack`.
 
+use crate::choice::{self, choice};
 use crate::entries::EntriesArgument;
+use crate::float_range;
 use crate::headings;
-use crate::truncated::TruncatedName;
-use crate::{float_range, size};
-use shardtool_decode::FloatRange;
+use shardtool_decode::{FloatRange, Truncated};
 use shardtool_format::array::Codec;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true, help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     label_offset: i64,
     /// Approximate size of a shard
-    #[arg(long, value_parser = size::parse, default_value = "256MiB", value_name = "SIZE", help_heading = headings::SPLITS)]
+    #[arg(long, value_parser = shardtool_load::parse_size, default_value = "256MiB", value_name = "SIZE", help_heading = headings::SPLITS)]
     shard_size: u64,
     /// Number of shards, instead of their size
     #[arg(long, value_name = "N", conflicts_with = "shard_size", help_heading = headings::SPLITS)]
@@ -130,8 +130,8 @@ pub(crate) struct Arguments {
     ///
     /// By default it is rejected. With `fill` its file is stored, and decoded to what libjpeg-turbo makes of it where pixels are
     /// needed: what is missing is grey. Loaders need the same option.
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = headings::STORED, hide_short_help = true)]
-    truncated: TruncatedName,
+    #[arg(long, value_parser = choice::<Truncated>(), default_value = choice::default::<Truncated>(), value_name = "WHAT", help_heading = headings::STORED, hide_short_help = true)]
+    truncated: Truncated,
     /// Keep JPEGs, or optimize losslessly
     ///
     /// Coefficients and pixels never change.
@@ -405,7 +405,7 @@ impl Arguments {
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.float_range = self.float_range;
-        options.truncated = self.truncated.into();
+        options.truncated = self.truncated;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);
         options.jpeg = match self.jpeg {
             Layout::Keep => JpegLayout::Keep,

@@ -137,7 +137,7 @@ fn names_that_other_programs_parse_are_unchanged() {
     found += &section("copy --json", &[&run("copy dataset copied --json")]);
 
     let split = shardtool_read::Dataset::open(folder.join("dataset")).unwrap().split("train").unwrap().clone();
-    let config = shardtool_load::Config::new(split, shardtool_load::Content::Records, 4);
+    let config = shardtool_load::Config::new(split, [shardtool_load::Field::Record], 4);
     let state = shardtool_load::Loader::new(&config).unwrap().state().to_string();
     found += &section("resume state", &[&state]);
 

@@ -10,7 +10,7 @@ use shardtool_decode::{
 };
 use shardtool_format::example::Feature;
 use shardtool_format::{index, names};
-use shardtool_load::{Images, SampleDraws};
+use shardtool_load::{Image, SampleDraws};
 use shardtool_read::{Record, Split};
 use std::sync::OnceLock;
 
@@ -155,22 +155,17 @@ pub(crate) fn thumbnail(split: &Split, id: u64) -> Result<(String, Vec<u8>), Err
     Ok((key, jpeg))
 }
 
-/// Returns the plan of what a loader with these steps delivers for a record. `images` has one view.
-pub(crate) fn plan(stored: &Stored<'_>, images: &Images, draws: SampleDraws) -> Result<Plan, Error> {
-    let orientation = Orientation::from_exif(if images.apply_orientation { stored.orientation } else { 1 });
+/// Returns the plan of what a loader with these steps delivers for a record. `image` has one view.
+pub(crate) fn plan(stored: &Stored<'_>, image: &Image, draws: SampleDraws) -> Result<Plan, Error> {
+    let orientation = Orientation::from_exif(if image.pixels.apply_orientation { stored.orientation } else { 1 });
     let mut draws = draws.single();
-    Ok(images.views[0].pipeline.plan(stored.size, orientation, &mut draws as &mut dyn Draws, &[])?)
+    Ok(image.views[0].pipeline.plan(stored.size, orientation, &mut draws as &mut dyn Draws, &[])?)
 }
 
-/// Returns what a loader with these steps delivers for a record in an epoch, as a lossless PNG. `images` has one view.
-pub(crate) fn drawn(
-    record: &Record,
-    stored: &Stored<'_>,
-    images: &Images,
-    draws: SampleDraws,
-) -> Result<Vec<u8>, Error> {
-    let plan = plan(stored, images, draws)?;
-    let options = RegionOptions::default().with_limits(images.limits).with_reducing_gap(images.reducing_gap);
+/// Returns what a loader with these steps delivers for a record in an epoch, as a lossless PNG, decoded at full size. `image` has one view.
+pub(crate) fn drawn(record: &Record, stored: &Stored<'_>, image: &Image, draws: SampleDraws) -> Result<Vec<u8>, Error> {
+    let plan = plan(stored, image, draws)?;
+    let options = RegionOptions::default().with_limits(image.pixels.limits);
     let entries = record.shard().variable(index::JPEG_ENTRIES)?.and_then(|column| column.get(record.row()));
     let pixels = apply(stored, entries.filter(|e| !e.is_empty()), &plan, &options)?;
     png(plan.output_size(), &pixels, png::ColorType::Rgb)

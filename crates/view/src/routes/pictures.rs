@@ -7,7 +7,7 @@ use crate::query::last;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use shardtool_load::Images;
+use shardtool_load::Image;
 use shardtool_read::Record;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(super) async fn drawn(
 ) -> Response {
     let options = draw_options(&decoded(text));
     let images = match options.pipeline() {
-        Ok(pipeline) => Images::new(pipeline),
+        Ok(pipeline) => Image::new(pipeline),
         Err(problem) => return (StatusCode::BAD_REQUEST, problem).into_response(),
     };
     let draws = options.of(id, options.epoch);

@@ -2,7 +2,7 @@
 
 use crate::query::last;
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Images};
+use shardtool_load::{Config, Field, Image};
 use shardtool_order::Order;
 use shardtool_read::Split;
 use std::fmt::Write;
@@ -144,18 +144,18 @@ impl Settings {
     /// # Errors
     /// A message for the user. The loader checks the rest.
     pub(crate) fn config(&self, split: &Split) -> Result<Config, String> {
-        let content = match self.work {
-            Work::Read => Content::Records,
-            Work::Train | Work::Eval => Content::Images(Images::new(recipe(self.work == Work::Eval, self.size)?)),
+        let field = match self.work {
+            Work::Read => Field::Record,
+            Work::Train | Work::Eval => Image::new(recipe(self.work == Work::Eval, self.size)?).into(),
         };
-        let mut config = Config::new(split.clone(), content, self.batch);
+        let mut config = Config::new(split.clone(), [field], self.batch);
         config.order = match self.order {
             Ordering::Shuffled => Order::Shuffled,
             Ordering::Interleaved => Order::Interleaved { run: RUN, window: WINDOW },
             Ordering::Sequential => Order::Sequential,
         };
-        (config.workers, config.prefetch) = (self.workers, self.prefetch);
-        config.memory_budget = self.budget.map(|mib| mib.saturating_mul(1 << 20));
+        (config.workers, config.prefetch.batches) = (self.workers, self.prefetch);
+        config.memory = self.budget.map(|mib| mib.saturating_mul(1 << 20));
         Ok(config)
     }
 
@@ -172,11 +172,9 @@ impl Settings {
             let _ = writeln!(text, "    {name}={value},");
         };
         match self.work {
-            Work::Train => {
-                argument("transform", &format!("[st.RandomResizedCrop({}), st.HorizontalFlip()]", self.size))
-            }
+            Work::Train => argument("fields", &format!("[st.RandomResizedCrop({}), st.HorizontalFlip()]", self.size)),
             Work::Eval => {
-                argument("transform", &format!("[st.Resize({}), st.CenterCrop({})]", resized(self.size), self.size))
+                argument("fields", &format!("[st.Resize({}), st.CenterCrop({})]", resized(self.size), self.size))
             }
             Work::Read => {}
         }
@@ -192,7 +190,7 @@ impl Settings {
             argument("prefetch", &prefetch.to_string());
         }
         if let Some(mib) = self.budget {
-            argument("memory_budget", &format!("\"{mib}MiB\""));
+            argument("memory", &format!("\"{mib}MiB\""));
         }
         text + ")\nfor batch in loader:  # one epoch\n    ...\n"
     }

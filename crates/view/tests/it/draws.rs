@@ -2,7 +2,7 @@
 
 use crate::support::{Site, write};
 use shardtool_decode::{DecodeOptions, Pipeline, decode};
-use shardtool_load::{BOXES, Config, Content, Images, Loader, Objects, Values};
+use shardtool_load::{BOXES, Config, Image, Loader, Objects, Values};
 use shardtool_order::Order;
 use shardtool_read::Dataset;
 
@@ -15,7 +15,7 @@ fn a_draw_is_the_loaders_pixels_for_that_seed_and_epoch() {
     let recipes = [("", Pipeline::train(32).unwrap()), ("&work=eval", Pipeline::eval(36, 32).unwrap())];
     let mut different = 0;
     for (work, pipeline) in recipes {
-        let mut config = Config::new(split.clone(), Content::Images(Images::new(pipeline)), 12);
+        let mut config = Config::new(split.clone(), [Image::new(pipeline)], 12);
         (config.seed, config.order) = (77, Order::Sequential);
         let mut loader = Loader::new(&config).unwrap();
         for epoch in 0..3 {
@@ -58,9 +58,7 @@ fn drawn_boxes_are_those_that_the_loader_delivers() {
     let recipes = [("", Pipeline::train(32).unwrap()), ("&work=eval", Pipeline::eval(36, 32).unwrap())];
     let mut compared = 0;
     for (work, pipeline) in recipes {
-        let mut images = Images::new(pipeline);
-        images.objects = Some(Objects::default());
-        let mut config = Config::new(split.clone(), Content::Images(images), 12);
+        let mut config = Config::new(split.clone(), [Image::new(pipeline)], 12).with(Objects::default());
         (config.seed, config.order) = (7, Order::Sequential);
         let mut loader = Loader::new(&config).unwrap();
         for epoch in 0..4 {

@@ -46,7 +46,8 @@ fn a_trial_shows_stages_curves_and_what_bounds_the_rate() {
     assert!(samples.parse::<u64>().unwrap() > 8 * batches_of_epoch, "{part}");
     // The page has the settings of the URL, and Python with the same.
     let page = site.page(&location);
-    for text in ["batch_size=8,", "st.RandomResizedCrop(32), st.HorizontalFlip()", "memory_budget=&quot;64MiB&quot;"] {
+    for text in ["batch_size=8,", "fields=[st.RandomResizedCrop(32), st.HorizontalFlip()],", "memory=&quot;64MiB&quot;"]
+    {
         assert!(page.contains(text), "{text}: {page}");
     }
 }

@@ -15,7 +15,7 @@ use shardtool_decode::{Pipeline, sniff};
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::index;
 use shardtool_format::manifest::DType;
-use shardtool_load::{Images, SampleDraws};
+use shardtool_load::{Image, SampleDraws};
 use shardtool_read::Record;
 use std::sync::Arc;
 
@@ -355,7 +355,7 @@ fn trainer(
                             div.drawn {
                                 img src=(Query::default().url(&format!("{base}/drawn/{id}"), &draws.pairs(epoch)))
                                     alt={ "What the trainer sees in epoch " (epoch) } loading="lazy";
-                                @if let Ok(plan) = picture::plan(stored, &Images::new(pipeline.clone()), draws.of(id, epoch)) {
+                                @if let Ok(plan) = picture::plan(stored, &Image::new(pipeline.clone()), draws.of(id, epoch)) {
                                     (Overlay::drawn(view, stored, example, &plan).svg())
                                 }
                             }

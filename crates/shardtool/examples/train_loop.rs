@@ -2,11 +2,10 @@
 //!
 //! `cargo run --release -p shardtool --example train_loop -- DATASET`
 
-use shardtool::{Content, Dataset, Images, Loader, LoaderConfig, Pipeline, ResumeState, Split};
+use shardtool::{Dataset, Image, Loader, LoaderConfig, Pipeline, ResumeState, Split};
 
 fn loader(train: &Split) -> shardtool::Result<Loader> {
-    let content = Content::Images(Images::new(Pipeline::train(224)?));
-    let mut config = LoaderConfig::new(train.clone(), content, 32);
+    let mut config = LoaderConfig::new(train.clone(), [Image::new(Pipeline::train(224)?)], 32);
     config.seed = 7;
     Ok(Loader::new(&config)?)
 }

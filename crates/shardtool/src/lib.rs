@@ -2,7 +2,7 @@
 //! seeded order, in bounded memory, resumable at any step.
 //!
 //! ```
-//! use shardtool::{Content, Dataset, Images, Loader, LoaderConfig, PackOptions, Pipeline, pack};
+//! use shardtool::{Dataset, Image, Loader, LoaderConfig, PackOptions, Pipeline, pack};
 //!
 //! # fn main() -> shardtool::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
@@ -18,8 +18,7 @@
 //!
 //! // In every run: RandomResizedCrop to 224 × 224 and horizontal flips, in batches of 4.
 //! let train = Dataset::open("dataset")?.split("train")?.clone();
-//! let content = Content::Images(Images::new(Pipeline::train(224)?));
-//! let mut loader = Loader::new(&LoaderConfig::new(train, content, 4))?;
+//! let mut loader = Loader::new(&LoaderConfig::new(train, [Image::new(Pipeline::train(224)?)], 4))?;
 //! for _epoch in 0..2 {
 //!     while let Some(batch) = loader.next_batch()? {
 //!         let pixels: &[u8] = batch.images().expect("the loader delivers images");
@@ -97,7 +96,8 @@ pub use shardtool_cuda as cuda;
 pub use error::{Error, Result};
 pub use shardtool_decode::{Output, Pipeline, Transform};
 pub use shardtool_load::{
-    Batch, Clip, ClipSampling, Config as LoaderConfig, Content, Images, Loader, Mixing, Objects, Values, View,
+    Arrays, Batch, BatchTransform, Clip, ClipSampling, Column, Config as LoaderConfig, Field, Image, Loader, Mask,
+    Objects, Values, View,
 };
 pub use shardtool_order::{Order, Policy, Remainder, Replica, ResumeState};
 pub use shardtool_pack::pack;

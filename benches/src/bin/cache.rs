@@ -5,7 +5,7 @@
 //! `cargo run --release -p shardtool-benches --bin cache -- FOLDER [COPIES]`: a folder of photographs, packed COPIES times
 //! (default 8). Each record that arrives is compared with that of the local dataset.
 
-use shardtool_load::{Config, Content, Loader};
+use shardtool_load::{Config, Field, Loader};
 use shardtool_order::{Order, Replica};
 use shardtool_pack::{CopyOptions, Options as Pack, Shards, copy, pack};
 use shardtool_read::{Cache, Dataset, Options, Split};
@@ -81,7 +81,7 @@ fn open(path: &Path, options: Options) -> Split {
 }
 
 fn config(split: Split, order: Order, rank: u32, ranks: u32) -> Config {
-    let mut config = Config::new(split, Content::Records, BATCH);
+    let mut config = Config::new(split, [Field::Record], BATCH);
     (config.order, config.seed, config.epochs, config.workers) = (order, 3, Some(EPOCHS), Some(1));
     (config.replica, config.local_world) = (Replica::new(rank, ranks).expect("a replica"), ranks);
     config

@@ -6,7 +6,7 @@
 //! free space (default: a temporary folder).
 
 use shardtool_benches::{Candidate, compare, print, records};
-use shardtool_load::{Config, Content, Loader};
+use shardtool_load::{Config, Field, Loader};
 use shardtool_order::{Order, Plan, Policy, Remainder, Replicas, Source};
 use shardtool_read::{Access, Dataset, Options, Split};
 use std::cell::Cell;
@@ -110,7 +110,7 @@ fn plain(split: &Split, order: Order, threads: usize, sum: u64) -> f64 {
 
 /// Loads every record once, and returns the bytes of their frames.
 fn load(split: &Split, order: Order, sum: u64) -> f64 {
-    let mut config = Config::new(split.clone(), Content::Records, 256);
+    let mut config = Config::new(split.clone(), [Field::Record], 256);
     (config.order, config.seed, config.epochs) = (order, SEED, Some(1));
     (config.workers, config.remainder) = (Some(2), Some(Remainder::Mask));
     let mut loader = Loader::new(&config).expect("a loader");

@@ -10,7 +10,7 @@ use shardtool_decode::{
     Decoder, Dtype, Filter, Layout, Limits, Normalizer, Orientation, Output, Pipeline, RegionOptions, ResizeScratch,
     apply_geometry, probe,
 };
-use shardtool_load::{Config, Content, Images, Loader};
+use shardtool_load::{Config, Field, Image, Loader, PixelDtype};
 use shardtool_order::{List, Order, Plan, Policy, Remainder, Replicas, Rng, Source};
 use shardtool_read::{Dataset, Split};
 use std::collections::HashMap;
@@ -69,22 +69,21 @@ fn main() {
 
 /// Compares images normalised by the workers with u8 images of the same loader.
 fn outputs(split: &Split, rounds: usize) {
-    let content = |output| {
-        let pipeline = Pipeline::train(side()).expect("a pipeline");
-        let mut images = Images::new(pipeline);
-        images.output = output;
-        Content::Images(images)
+    let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+    let field = |output: Option<(PixelDtype, Layout)>| {
+        let mut image = Image::new(Pipeline::train(side()).expect("a pipeline"));
+        if let Some((dtype, layout)) = output {
+            (image.pixels.dtype, image.pixels.layout) = (Some(dtype), Some(layout));
+            (image.pixels.mean, image.pixels.std) = (Some(mean.to_vec()), Some(std.to_vec()));
+        }
+        image
     };
-    let output = |dtype, layout| {
-        let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
-        Some(Output::new(dtype, layout, mean, std).expect("an output"))
-    };
-    let run = |output: Option<Output>| {
-        let mut loader = Loader::new(&config(split, content(output))).expect("a loader");
+    let bytes = |output| field(output).pixels.output().expect("an output").map_or(1, |output| output.dtype().bytes());
+    let run = |output| {
+        let mut loader = Loader::new(&config(split, field(output).into())).expect("a loader");
         let mut n = 0;
         while let Some(batch) = loader.next_batch().expect("a batch") {
-            let value = output.map_or(1, |output| output.dtype().bytes());
-            assert_eq!(batch.images().expect("images").len(), row() * BATCH as usize * value);
+            assert_eq!(batch.images().expect("images").len(), row() * BATCH as usize * bytes(output));
             n += batch.valid().iter().filter(|v| **v).count() as u64;
         }
         assert_eq!(n, split.len() * REPEAT);
@@ -92,24 +91,24 @@ fn outputs(split: &Split, rounds: usize) {
     };
     // The first batch of each equals the formula applied to the u8 batch.
     let first = |output| {
-        let mut loader = Loader::new(&config(split, content(output))).expect("a loader");
+        let mut loader = Loader::new(&config(split, field(output).into())).expect("a loader");
         loader.next_batch().expect("a batch").expect("a batch")
     };
     let plain = first(None);
     let cases = [
-        ("float32 NCHW", output(Dtype::F32, Layout::Nchw)),
-        ("float32 NHWC", output(Dtype::F32, Layout::Nhwc)),
-        ("float16 NCHW", output(Dtype::F16, Layout::Nchw)),
-        ("bfloat16 NCHW", output(Dtype::Bf16, Layout::Nchw)),
+        ("float32 NCHW", Dtype::F32, PixelDtype::Float32, Layout::Nchw),
+        ("float32 NHWC", Dtype::F32, PixelDtype::Float32, Layout::Nhwc),
+        ("float16 NCHW", Dtype::F16, PixelDtype::Float16, Layout::Nchw),
+        ("bfloat16 NCHW", Dtype::Bf16, PixelDtype::Bfloat16, Layout::Nchw),
     ];
-    for (name, output) in cases {
-        let normalizer = Normalizer::new(output.expect("an output"));
+    for (name, dtype, option, layout) in cases {
+        let normalizer = Normalizer::new(Output::new(dtype, layout, mean, std).expect("an output"));
         let mut expected = vec![0; row() * normalizer.output().dtype().bytes()];
         normalizer.write(&plain.images().expect("images")[..row()], &mut expected);
-        assert!(first(output).images().expect("images").starts_with(&expected), "{name}: the formula");
+        assert!(first(Some((option, layout))).images().expect("images").starts_with(&expected), "{name}: the formula");
     }
     let mut candidates = vec![Candidate::new("u8 NHWC", || run(None))];
-    candidates.extend(cases.map(|(name, output)| Candidate::new(name, move || run(output))));
+    candidates.extend(cases.map(|(name, _, option, layout)| Candidate::new(name, move || run(Some((option, layout))))));
     print("train, normalised by the workers", "images/s", 1.0, &compare(rounds, &mut candidates));
 }
 
@@ -188,8 +187,8 @@ fn run_threads(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u6
     n
 }
 
-fn config(split: &Split, content: Content) -> Config {
-    let mut config = Config::new(split.clone(), content, BATCH);
+fn config(split: &Split, field: Field) -> Config {
+    let mut config = Config::new(split.clone(), [field], BATCH);
     (config.source, config.seed, config.epochs) = (Some(source(split)), SEED, Some(1));
     (config.workers, config.remainder) = (Some(THREADS), Some(Remainder::Mask));
     config
@@ -197,8 +196,7 @@ fn config(split: &Split, content: Content) -> Config {
 
 /// Runs one epoch of a new loader.
 fn run_loader(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64 {
-    let content = Content::Images(Images::new(pipeline.clone()));
-    let mut loader = Loader::new(&config(split, content)).expect("a loader");
+    let mut loader = Loader::new(&config(split, Image::new(pipeline.clone()).into())).expect("a loader");
     let mut n = 0;
     while let Some(batch) = loader.next_batch().expect("a batch") {
         for (id, row) in batch.ids().iter().zip(batch.images().expect("images").chunks(row())) {
@@ -215,7 +213,7 @@ fn run_loader(split: &Split, pipeline: &Pipeline, callback: Callback<'_>) -> u64
 /// Prints the time to the first batch, the peak of anonymous memory, and the verdict of the loader.
 fn first_batch(split: &Split, pipeline: &Pipeline, images_per_s: f64) {
     let start = Instant::now();
-    let mut loader = Loader::new(&config(split, Content::Images(Images::new(pipeline.clone())))).expect("a loader");
+    let mut loader = Loader::new(&config(split, Image::new(pipeline.clone()).into())).expect("a loader");
     let mut first = None;
     let mut peak = 0;
     while let Some(batch) = loader.next_batch().expect("a batch") {
@@ -267,7 +265,7 @@ fn read(split: &Split, rounds: usize) {
         bytes as f64
     };
     let loader = || {
-        let mut config = config(split, Content::Records);
+        let mut config = config(split, Field::Record);
         config.epochs = Some(READ_EPOCHS);
         let mut loader = Loader::new(&config).expect("a loader");
         let mut sum = 0;

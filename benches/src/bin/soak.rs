@@ -4,7 +4,7 @@
 //! by default. Fails if one of them grows after the first fifth of the time.
 
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Content, Images, Loader};
+use shardtool_load::{Config, Image, Loader};
 use shardtool_read::Dataset;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ fn main() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     shardtool_pack::pack(&shardtool_pack::Options::new(folder, scratch.path()), &()).expect("a pack");
     let split = Dataset::open(scratch.path()).expect("a dataset").splits()[0].clone();
-    let images = Images::new(Pipeline::train(224).expect("a pipeline"));
-    let mut loader = Loader::new(&Config::new(split, Content::Images(images), 128)).expect("a loader");
+    let image = Image::new(Pipeline::train(224).expect("a pipeline"));
+    let mut loader = Loader::new(&Config::new(split, [image], 128)).expect("a loader");
     let (start, total) = (Instant::now(), Duration::from_secs_f64(minutes * 60.0));
     let (mut observed, mut settled, mut last) = (Instant::now(), None, observe());
     while start.elapsed() < total {

@@ -10,9 +10,9 @@ use shardtool_load::{BatchMix, BatchTransform, Mixing};
 /// The transforms, each alone.
 fn transforms() -> [(&'static str, BatchTransform); 3] {
     [
-        ("MixUp", BatchTransform::MixUp { alpha: 0.8 }),
-        ("CutMix", BatchTransform::CutMix { alpha: 1.0 }),
-        ("Mosaic", BatchTransform::Mosaic { p: 0.9, centre: [0.25, 0.75] }),
+        ("MixUp", BatchTransform::mix_up(0.8)),
+        ("CutMix", BatchTransform::cut_mix(1.0)),
+        ("Mosaic", BatchTransform::mosaic(0.9)),
     ]
 }
 

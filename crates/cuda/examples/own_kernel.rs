@@ -8,7 +8,7 @@ use shardtool_cuda::cudarc::driver::{LaunchConfig, PushKernelArg};
 use shardtool_cuda::cudarc::nvrtc::Ptx;
 use shardtool_cuda::{Device, DeviceLoader, Part};
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{Config, Content, Images, Loader};
+use shardtool_load::{Config, Image, Loader};
 use shardtool_read::Dataset;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Transform::Resize { shorter: 256, longest: None, interpolation: Filter::Bilinear },
         Transform::CenterCrop { size: [224, 224] },
     ];
-    let mut config = Config::new(split, Content::Images(Images::new(Pipeline::new(steps)?)), 64);
+    let mut config = Config::new(split, [Image::new(Pipeline::new(steps)?)], 64);
     let mut loader = DeviceLoader::new(&device, shardtool_cuda::Config::default(), |pinned| {
         config.alloc = Arc::new(pinned.clone());
         Ok(Loader::new(&config)?)

@@ -13,7 +13,7 @@ use shardtool_cuda::{
     PinnedAlloc, Rows,
 };
 use shardtool_decode::Normalizer;
-use shardtool_load::{BatchMix, BatchTransform, Mixing};
+use shardtool_load::{BatchMix, BatchTransform, Mixing, Mosaic};
 use std::sync::Arc;
 
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
@@ -21,12 +21,13 @@ const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
 /// Every transform.
 fn mixing() -> Mixing {
-    let mosaic = |p, centre| BatchTransform::Mosaic { p, centre };
+    let mut anywhere = Mosaic::default();
+    anywhere.center = [0.0, 1.0];
     let transforms = vec![
-        BatchTransform::MixUp { alpha: 0.8 },
-        BatchTransform::CutMix { alpha: 1.0 },
-        mosaic(1.0, [0.0, 1.0]),
-        mosaic(0.5, [0.25, 0.75]),
+        BatchTransform::mix_up(0.8),
+        BatchTransform::cut_mix(1.0),
+        BatchTransform::Mosaic(anywhere),
+        BatchTransform::mosaic(0.5),
     ];
     Mixing { transforms, classes: 3 }
 }
@@ -144,7 +145,7 @@ fn mixed_values_equal_the_hosts_for_every_type_layout_and_shape() {
 #[test]
 fn batches_that_stay_as_they_are_are_not_mixed() {
     let report = with_standin("batches_that_stay_as_they_are_are_not_mixed", &[], || {
-        let transforms = vec![BatchTransform::Mosaic { p: 0.0, centre: [0.25, 0.75] }];
+        let transforms = vec![BatchTransform::mosaic(0.0)];
         let never = Mixing { transforms, classes: 3 };
         let shape = [3, 6, 6, 3];
         let device = Device::open(0).unwrap();

@@ -84,7 +84,7 @@ pub enum Error {
         found: [usize; 3],
     },
     /// The loader delivers records, which stay on the host.
-    #[error("records stay on the host: a device loader needs `Content::Images` or `Content::Columns`")]
+    #[error("records stay on the host: a device loader needs an image, a clip or columns")]
     Records,
     /// The value of an option is not valid.
     #[error("`{option}` is {value}: expected {expected}")]

@@ -10,7 +10,7 @@ mod samples;
 use child::with_standin;
 use shardtool_cuda::{Config, Device, DeviceLoader, Dtype, Error, ImageLoader, Layout, Output, Part};
 use shardtool_decode::{Filter, Pipeline, Transform};
-use shardtool_load::{BatchTransform, Content, Images, Loader, Mixing, Values};
+use shardtool_load::{BatchTransform, Field, Image, Loader, Mosaic, Pairs, Values};
 use shardtool_order::{Remainder, Replica};
 use shardtool_read::Dataset;
 use std::sync::Arc;
@@ -25,12 +25,21 @@ fn config(folder: &std::path::Path) -> shardtool_load::Config {
         ratio: [0.75, 1.33],
         interpolation: Filter::Bilinear,
     }];
-    let mut config = shardtool_load::Config::new(split, Content::Images(Images::new(Pipeline::new(steps).unwrap())), 8);
+    let mut config = shardtool_load::Config::new(split, [Image::new(Pipeline::new(steps).unwrap())], 8);
     config.workers = Some(2);
     config
 }
 
-/// An output of values 0 to 255, which are whole numbers in f32.
+/// The configuration with pixels of values 0 to 255, which are whole numbers in f32.
+fn as_bytes(config: &shardtool_load::Config) -> shardtool_load::Config {
+    let mut config = config.clone();
+    if let Some(pixels) = config.pixels_mut() {
+        (pixels.std, pixels.layout) = (Some(vec![1.0 / 255.0; 3]), Some(Layout::Nhwc));
+    }
+    config
+}
+
+/// The same as the output of a device loader.
 fn bytes() -> Config {
     let output = Output::new(Dtype::F32, Layout::Nhwc, [0.0; 3], [1.0 / 255.0; 3]).unwrap();
     let mut config = Config::default();
@@ -100,10 +109,10 @@ fn one_set_of_workers_feeds_two_devices() {
         config.remainder = Some(Remainder::Mask);
         config.replica = Replica::new(0, 2).unwrap();
         let devices = [Device::named("cuda:0").unwrap(), Device::named("cuda:1").unwrap()];
-        let mut group = ImageLoader::group(&devices, bytes(), &config, &[0, 1]).unwrap();
+        let mut group = ImageLoader::group(&devices, Config::default(), &as_bytes(&config), &[0, 1]).unwrap();
         let mut hosts = Loader::group(&config, &[0, 1]).unwrap();
         assert!(matches!(
-            ImageLoader::group(&devices, bytes(), &config, &[0]).err(),
+            ImageLoader::group(&devices, Config::default(), &as_bytes(&config), &[0]).err(),
             Some(Error::Load(shardtool_load::Error::Ranks { .. }))
         ));
         let mut shown = Vec::new();
@@ -138,7 +147,7 @@ fn epochs_and_states_are_those_of_the_consumer() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         let device = Device::open(0).unwrap();
-        let mut loader = ImageLoader::new(&device, bytes(), &config).unwrap();
+        let mut loader = ImageLoader::new(&device, Config::default(), &as_bytes(&config)).unwrap();
         let mut host = Loader::new(&config).unwrap();
         let ids = |loader: &mut ImageLoader| loader.next_batch().unwrap().unwrap().rows().ids.clone();
         let theirs = |host: &mut Loader| host.next_batch().unwrap().unwrap().ids().to_vec();
@@ -179,13 +188,21 @@ fn batches_mixed_on_devices_equal_those_mixed_on_the_host() {
         let mut config = config(folder.path());
         dataset::write(folder.path(), "train", &samples::photographs(49), 20);
         config.splits = vec![Dataset::open(folder.path()).unwrap().split("train").unwrap().clone()];
-        (config.remainder, config.replica, config.batch) = (Some(Remainder::Mask), Replica::new(0, 2).unwrap(), 8);
-        let Content::Images(images) = &mut config.content else { unreachable!() };
-        let mosaic = BatchTransform::Mosaic { p: 0.7, centre: [0.2, 0.8] };
-        let transforms = vec![BatchTransform::MixUp { alpha: 0.8 }, BatchTransform::CutMix { alpha: 1.0 }, mosaic];
-        images.mixing = Some(Mixing { transforms, classes: 5 });
+        (config.remainder, config.replica, config.batch_size) = (Some(Remainder::Mask), Replica::new(0, 2).unwrap(), 8);
+        let mut mosaic = Mosaic::default();
+        (mosaic.p, mosaic.center, mosaic.num_classes) = (0.7, [0.2, 0.8], Some(5));
+        let pairs = |alpha| {
+            let mut pairs = Pairs::default();
+            (pairs.alpha, pairs.num_classes) = (alpha, Some(5));
+            pairs
+        };
+        config.batch_transform = vec![
+            BatchTransform::MixUp(pairs(0.8)),
+            BatchTransform::CutMix(pairs(1.0)),
+            BatchTransform::Mosaic(mosaic),
+        ];
         let devices = [Device::named("cuda:0").unwrap(), Device::named("cuda:1").unwrap()];
-        let mut group = ImageLoader::group(&devices, bytes(), &config, &[0, 1]).unwrap();
+        let mut group = ImageLoader::group(&devices, Config::default(), &as_bytes(&config), &[0, 1]).unwrap();
         let mut hosts = Loader::group(&config, &[0, 1]).unwrap();
         let same = |group: &mut [ImageLoader], hosts: &mut [Loader]| {
             let mut valid = 0;
@@ -230,10 +247,10 @@ fn columns_are_delivered_without_images_and_records_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         dataset::write(folder.path(), "train", &samples::numbers(20), 20);
         let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
-        let mut config = shardtool_load::Config::new(split, Content::Columns, 4);
+        let mut config = shardtool_load::Config::new(split, [] as [Field; 0], 4);
         let device = Device::open(0).unwrap();
         let stream = device.context().new_stream().unwrap();
-        let mut loader = ImageLoader::new(&device, bytes(), &config).unwrap();
+        let mut loader = ImageLoader::new(&device, Config::default(), &as_bytes(&config)).unwrap();
         let mut host = Loader::new(&config).unwrap();
         for _ in 0..5 {
             let (ours, theirs) = (loader.next_batch().unwrap().unwrap(), host.next_batch().unwrap().unwrap());
@@ -242,8 +259,8 @@ fn columns_are_delivered_without_images_and_records_are_refused() {
             let ours = ours.view::<i64>(Part::Column("image/class/label"), &stream).unwrap().to_host().unwrap();
             assert_eq!(&ours, label);
         }
-        config.content = Content::Records;
-        assert!(matches!(ImageLoader::new(&device, bytes(), &config).err(), Some(Error::Records)));
+        config.fields.push(Field::Record);
+        assert!(matches!(ImageLoader::new(&device, Config::default(), &as_bytes(&config)).err(), Some(Error::Records)));
     });
     if let Some(report) = report {
         report.assert_clean();
@@ -256,14 +273,14 @@ fn views_equal_those_of_the_host() {
     let report = with_standin("views_equal_those_of_the_host", &[("STANDIN_DELAY_US", "500")], || {
         let folder = tempfile::tempdir().unwrap();
         let mut config = config(folder.path());
-        let Content::Images(images) = &mut config.content else { unreachable!() };
+        let Field::Image(image) = &mut config.fields[0] else { unreachable!() };
         let steps = vec![Transform::CenterCrop { size: [7, 5] }];
         let pipeline = Pipeline::new(steps).unwrap();
-        images.views[0].name = "large".to_owned();
-        images.views.push(shardtool_load::View { name: "small".to_owned(), pipeline });
+        image.views[0].name = "large".to_owned();
+        image.views.push(shardtool_load::View { name: "small".to_owned(), pipeline });
         let device = Device::open(0).unwrap();
         let stream = device.context().new_stream().unwrap();
-        let mut loader = ImageLoader::new(&device, bytes(), &config).unwrap();
+        let mut loader = ImageLoader::new(&device, Config::default(), &as_bytes(&config)).unwrap();
         let mut host = Loader::new(&config).unwrap();
         let mut steps = 0;
         while let Some(theirs) = host.next_batch().unwrap() {

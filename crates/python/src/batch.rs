@@ -24,7 +24,7 @@ const HOST: &str = "host";
 /// A batch on the host or on a device.
 pub(crate) enum Delivered {
     Host(Batch),
-    Device(DeviceBatch),
+    Device(Box<DeviceBatch>),
 }
 
 impl Delivered {
@@ -38,7 +38,7 @@ impl Delivered {
     ) -> PyResult<Bound<'py, PyDict>> {
         match self {
             Delivered::Host(batch) => on_host(py, batch, label, padded),
-            Delivered::Device(batch) => on_device(py, batch, label, padded),
+            Delivered::Device(batch) => on_device(py, *batch, label, padded),
         }
     }
 }

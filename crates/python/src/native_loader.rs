@@ -15,7 +15,9 @@ impl ReplicaLoader {
     pub(crate) fn next(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Delivered>> {
         match self {
             ReplicaLoader::Host(loader) => Ok(loader.next_batch_unless(interrupted)?.map(Delivered::Host)),
-            ReplicaLoader::Device(loader) => Ok(loader.next_batch_unless(interrupted)?.map(Delivered::Device)),
+            ReplicaLoader::Device(loader) => {
+                Ok(loader.next_batch_unless(interrupted)?.map(|batch| Delivered::Device(Box::new(batch))))
+            }
         }
     }
 

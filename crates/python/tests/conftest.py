@@ -1,9 +1,12 @@
-"""A small dataset, made by Pillow and packed by the module under test, and a server of object stores."""
+"""A small dataset, made by Pillow and packed by the module under test, a stand-in for a device, and a server of object stores."""
 
+import json
 import os
 import pathlib
 import signal
 import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 
 import numpy as np
@@ -56,6 +59,54 @@ def dataset(photos, tmp_path_factory) -> pathlib.Path:
 @pytest.fixture
 def train(dataset) -> st.Split:
     return st.Dataset(dataset).split("train")
+
+
+HERE = pathlib.Path(__file__).parent
+#: The first lines of programs that `on_device` runs.
+BEGIN = """
+import gc, sys
+import numpy as np
+import shardtool as st
+from consumer import Context, Taken, read
+split = st.Dataset(sys.argv[1]).split("train")
+STEPS = [st.RandomResizedCrop(24), st.HorizontalFlip()]
+"""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory) -> pathlib.Path:
+    """The folder of the stand-in `libcuda.so.1`, built from crates/cuda's tests."""
+    folder = tmp_path_factory.mktemp("driver")
+    source = HERE.parents[1] / "cuda" / "tests" / "standin"
+    command = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
+    subprocess.run([*command, source / "cuda.c", source / "kernel.cpp", "-lpthread", "-lm"], check=True)
+    return folder
+
+
+@pytest.fixture
+def on_device(driver, dataset, tmp_path):
+    """Runs a program with the stand-in, and checks its report for violations, leaks, and whether batches were mixed there."""
+
+    def run(code, *arguments, clean=True, mixed=False, **environment):
+        report = tmp_path / "report.json"
+        path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+        environment = {"LD_LIBRARY_PATH": str(driver), "STANDIN_REPORT": str(report), **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", BEGIN + textwrap.dedent(code), str(dataset), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+        )
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(report.read_text())
+        assert seen["violations"] == 0 and (seen["mixed"] > 0) == mixed, seen
+        if clean:
+            left = {n: seen[n] for n in ("device_memory", "pinned_memory", "events", "streams", "modules", "contexts")}
+            assert not any(left.values()), left
+        return done.stdout
+
+    return run
 
 
 #: Built by `cargo test`; `SHARDTOOL_STORE_SERVER` names another place.

@@ -49,7 +49,8 @@ class Versioned(ctypes.Structure):
 
 
 #: numpy types by DLPack's code and bits. numpy has no bfloat16: its bits are read as u16.
-TYPES = {(0, 64): "<i8", (2, 16): "<f2", (2, 32): "<f4", (4, 16): "<u2", (6, 8): "?"}
+TYPES = {(kind, 8 * n): f"<{letter}{n}" for kind, letter in enumerate("iuf") for n in (1, 2, 4, 8) if (kind, n) != (2, 1)}
+TYPES |= {(4, 16): "<u2", (6, 8): "?"}
 
 _NEW, _OLD = b"dltensor_versioned", b"dltensor"
 

@@ -131,8 +131,6 @@ def test_arguments_are_checked(wide):
     steps = lambda h, w: [st.Resize(h + w), st.CenterCrop((h, w))]  # noqa: E731
     with pytest.raises(st.OptionError, match="`buckets` has the steps of each shape: leave out those of `Image`"):
         st.Loader(wide, 4, [st.Resize(8)], buckets=st.AspectRatioBuckets(SHAPES, steps))
-    with pytest.raises(st.OptionError, match="device"):
-        st.Loader(wide, 4, buckets=buckets(), device="cuda:0")
     with pytest.raises(st.OptionError, match="no feature `words`"):
         st.Loader(wide, 4, buckets=st.LengthBuckets("length", [40], padded={"words": 0}))
     [batch] = st.Loader(wide, 100, buckets=st.LengthBuckets("length", [40], padded={"tokens": 0}))

@@ -216,7 +216,6 @@ CLIP = st.Clip("frames", STEPS, 2)
         ([CLIP, st.Objects()], {}, "`Clip` does not go with `Objects`"),
         ([CLIP, st.FurtherImage("frames")], {}, "`Clip` does not go with `FurtherImage`"),
         ([CLIP], {"batch_transform": st.MixUp(1.0)}, "`Clip` does not go with a batch transform: a row has several frames"),
-        ([CLIP], {"device": "cuda:0"}, "stays on the host"),
     ],
 )
 def test_wrong_options_are_refused(videos, fields, options, message):

@@ -87,3 +87,32 @@ def test_one_loader_feeds_several_devices(dataset):
 def test_devices_are_given_as_device(train):
     with pytest.raises(st.OptionError, match="`Loader` has no argument `devices`: `device="):
         Loader(train, 8, [st.ResizeTo(8)], devices=jax.local_devices())
+
+
+def test_every_array_on_a_device_becomes_a_jax_array(on_device, tmp_path):
+    """JAX here has no CUDA: its import through DLPack is replaced by a copy to the host."""
+    with st.Writer(tmp_path / "d", "train", features={"volume": st.Array(), "tokens": "int64"}) as writer:
+        for number in range(12):
+            pixels = np.random.default_rng(number).integers(0, 256, (40, 40, 3), np.uint8)
+            volume = np.full((2, 3), number, np.int16)
+            writer.write({"key": f"{number}", "image": pixels, "label": number, "volume": volume, "tokens": np.arange(number % 5)})
+    code = """
+    import jax
+    from shardtool.jax import Loader
+    jax.config.update("jax_enable_x64", True)
+    split = st.Dataset(sys.argv[2]).split("train")
+    context = Context()
+    jax.dlpack.from_dlpack = lambda array: jax.numpy.asarray(read(array, context))
+    fields = [st.Image([st.RandomResizedCrop(16)], dtype="float32"), "tokens", st.Arrays("volume")]
+    loader = Loader(split, 4, fields, order=st.Shuffled(5), device="cuda:0")
+    for ours, theirs in zip(loader, Loader(split, 4, fields, order=st.Shuffled(5)), strict=True):
+        assert set(ours) == {*theirs, "host"}
+        for name, value in theirs.items():
+            pairs = zip(ours[name], value, strict=True) if isinstance(value, st.Ragged) else [(ours[name], value)]
+            for a, b in pairs:
+                assert isinstance(a, jax.Array) and a.dtype == b.dtype and (a == b).all(), name
+    del ours, a
+    loader.close()
+    context.close()
+    """
+    on_device(code, tmp_path / "d")

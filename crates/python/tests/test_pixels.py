@@ -334,8 +334,5 @@ def test_steps_that_are_not_defined_are_refused_by_name(eight):
     ]:
         with pytest.raises(st.OptionError, match=message):
             st.Loader(split, 2, st.Image([size], **options))
-    for options in ({"mode": "L"}, {"bits": 16}):
-        with pytest.raises(st.OptionError, match="device"):
-            st.Loader(split, 2, st.Image([size], **options), device="cuda:0")
     with pytest.raises(st.OptionError, match="`mode`: images as stored are not decoded"):
         st.Loader(split, 2, st.Image(mode="L"))

@@ -261,5 +261,3 @@ def test_options_of_one_geometry_are_refused_with_views(detection):
         st.Loader(detection, 2, st.Objects())
     with pytest.raises(st.OptionError, match="`random_iou_crop` takes the boxes"):
         st.Loader(detection, 2, [st.RandomIoUCrop(), st.ResizeTo(8)])
-    with pytest.raises(st.OptionError, match="stays on the host"):
-        st.Loader(detection, 2, [st.Image([st.ResizeTo(8)]), st.Objects()], device="cuda:0")

@@ -134,8 +134,6 @@ def test_arguments_are_checked(texts):
     for image, name in ((st.Image([st.ResizeTo(8)]), "`Image`"), (st.Image(), "a stored record")):
         with pytest.raises(st.OptionError, match=f"`Tokens` does not go with {name}: .* only columns are packed"):
             st.Loader(texts, 4, [image, PACKED])
-    with pytest.raises(st.OptionError, match="device"):
-        st.Loader(texts, 4, PACKED, device="cuda:0")
     with pytest.raises(st.OptionTypeError, match="48 is not a field"):
         st.Loader(texts, 4, [CAPACITY, "tokens"])
     with pytest.raises(st.OptionError, match="the fields have `Tokens` twice"):

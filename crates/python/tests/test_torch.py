@@ -299,3 +299,42 @@ def test_network_learns(train):
             right += (forward(batch).argmax(1) == batch["label"])[batch["valid"]].sum().item()
             total += batch["valid"].sum().item()
     assert total == COUNT and right / total > 0.9
+
+
+def test_every_array_on_a_device_becomes_a_tensor(on_device, tmp_path):
+    """PyTorch here has no CUDA: its import through DLPack is replaced by a copy to the host."""
+    with st.Writer(tmp_path / "d", "train", features={"volume": st.Array(), "tokens": "int64", "text": "bytes"}) as writer:
+        for number in range(12):
+            pixels = np.random.default_rng(number).integers(0, 256, (40, 40, 3), np.uint8)
+            writer.write({
+                "key": f"{number}", "label": number, "image": pixels, "volume": np.full((2, 3), number, np.int16),
+                "tokens": np.arange(number % 5), "text": "t",
+            })  # fmt: skip
+    code = """
+    import torch
+    from shardtool.torch import Loader
+    split = st.Dataset(sys.argv[2]).split("train")
+    context = Context()
+    def from_dlpack(array):
+        values = torch.from_numpy(read(array, context))
+        return values.view(torch.bfloat16) if array.dtype == "bfloat16" else values
+    torch.utils.dlpack.from_dlpack = from_dlpack
+    views = st.Views({"a": [st.RandomResizedCrop(16)], "b": [st.RandomResizedCrop(8)]}, dtype=torch.bfloat16)
+    fields = [views, "tokens", "text", st.Arrays("volume")]
+    loader = Loader(split, 4, fields, order=st.Shuffled(5), device="cuda:0")
+    for ours, theirs in zip(loader, Loader(split, 4, fields, order=st.Shuffled(5)), strict=True):
+        assert set(ours) == {*theirs, "host"}
+        for name, value in theirs.items():
+            if isinstance(value, st.Ragged):
+                assert all(torch.equal(a, b) for a, b in zip(ours[name], value, strict=True)), name
+                assert ours[name].row(1).tolist() == value.row(1).tolist()
+            elif isinstance(value, list):
+                assert ours[name] == value
+            else:
+                assert ours[name].dtype == value.dtype and torch.equal(ours[name], value), name
+        assert torch.equal(ours["host"]["label"], theirs["label"])
+    del ours
+    loader.close()
+    context.close()
+    """
+    on_device(code, tmp_path / "d")

@@ -225,7 +225,12 @@ class DeviceArray:
         """The array's shape."""
 
     @property
-    def dtype(self) -> Literal["float32", "float16", "bfloat16", "int64", "bool"]:
+    def dtype(
+        self,
+    ) -> Literal[
+        "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
+        "float16", "bfloat16", "float32", "float64", "bool",
+    ]:  # fmt: skip
         """Type of its values."""
 
     @property

@@ -36,7 +36,7 @@ class Ragged(NamedTuple):
     """A column with any number of values per row.
 
     Row `i` is `values[offsets[i]:offsets[i + 1]]`. The values of boxes and keypoints are arrays themselves: `[M, 4]` and
-    `[M, 3]`.
+    `[M, 3]`. On a device both are a `DeviceArray`, which a framework converts: `row` and `padded` are for the host.
     """
 
     #: `[N + 1]` int64, from 0.

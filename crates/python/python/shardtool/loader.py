@@ -142,8 +142,8 @@ class Loader(Generic[T, B]):
 
     Rows without a sample (see `remainder` and `bad_samples`) have pixels and arrays of 0 and label −100.
 
-    With a CUDA `device` images and numbers are `DeviceArray`s, which frameworks take through DLPack or the CUDA array
-    interface; byte strings stay on the host, and `"host"` is a dict of the numbers of rows as numpy arrays. With
+    With a CUDA `device` all arrays are `DeviceArray`s, also those of a `Ragged`, which frameworks take through DLPack or the CUDA
+    array interface; byte strings stay on the host, and `"host"` is a dict of the numbers of each row as numpy arrays. With
     `Replica(local_replicas=...)` or several devices a batch is a list of such dicts, one for each replica.
 
     Raises

@@ -186,7 +186,7 @@ impl ResolvedConfig {
             let more = images.more.iter().map(|further| (Some(further.feature.as_str()), further.values));
             std::iter::once((first, None)).chain(more).flat_map(move |(feature, values)| {
                 let normalizer = self.normalizer.as_ref().filter(|_| values.is_none());
-                let format = values.unwrap_or(images.pixel_format);
+                let format = values.unwrap_or(images.pixel_format());
                 let values = values.is_some();
                 self.views.of(bucket).iter().map(move |view| Picture { feature, view, format, normalizer, values })
             })

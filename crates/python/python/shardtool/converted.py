@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol
 
-from .checks import instance, real, whole
+from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError
 from .option import Option, as_json, choice
 from .transforms.views import native_views
 
 __all__ = [
-    "ArraysBase", "BatchTransform", "PixelsBase", "TorchDtype", "channels", "decoded_cache", "devices", "features", "pad_value",
-    "pixel_dtype", "planes", "steps", "views_of",
+    "ArraysBase", "BatchTransform", "PixelsBase", "TorchDtype", "channels", "decoded_cache", "devices", "features", "float_range",
+    "pad_value", "pixel_dtype", "planes", "steps", "views_of",
 ]  # fmt: skip
 
 
@@ -107,6 +108,14 @@ def pixel_dtype(name: str, value: Any) -> str | None:
     if value is None:
         return None
     return choice("float32", "float16", "bfloat16", "uint16")(name, str(value).removeprefix("torch."))  # type: ignore[no-any-return]
+
+
+def float_range(name: str, value: Any) -> tuple[float, float]:
+    """Returns the ends of a range."""
+    low, high = pair(name, value)
+    if not low < high or not math.isfinite(high - low):
+        raise OptionError(f"`{name}` is {value!r}: expected two finite numbers, the smaller one first")
+    return low, high
 
 
 def decoded_cache(name: str, value: Any) -> Any:

@@ -96,7 +96,7 @@ class Pixels(PixelsBase):
         "bits": option.optional(option.choice(8, 16)),
         "apply_orientation": option.flag,
         "scaled_decode": option.flag,
-        "float_range": option.optional(option.ascending(option.real_from())),
+        "float_range": option.optional(converted.float_range),
         "truncated": option.choice("error", "fill"),
         "decoded_cache": converted.decoded_cache,
     }

@@ -163,8 +163,8 @@ fn what_does_not_pass_ends_with_the_time_limit() {
         assert_eq!(stats().requests - stats().hedged, 1 + stats().retries);
     });
     let Some(place) = place else { return };
-    // After 100, 200, 400 and 800 ms at most; fewer from a slow machine.
-    assert!((2..=5).contains(&place.requests()), "{}", place.requests());
+    // After 50, 100, 200, 400 and 800 ms at least; fewer from a slow machine.
+    assert!((2..=6).contains(&place.requests()), "{}", place.requests());
 }
 
 #[test]

@@ -35,10 +35,11 @@ impl<S: Store> Store for Retry<'_, S> {
             }
             log::debug!("{}/{}: attempt {failures} failed: {failure:?}", self.url.root, self.url.key);
             last = Some(Box::new(failure));
-            if Instant::now() + pause >= deadline {
+            let wait = shortened(pause);
+            if Instant::now() + wait >= deadline {
                 break;
             }
-            sleep(shortened(pause)).await;
+            sleep(wait).await;
             pause = (2 * pause).min(PAUSES.end);
             add(&stats::RETRIES, 1);
         }

@@ -139,13 +139,10 @@ fn picture(array: Pictures<'_>) -> HostArray<'_> {
 impl HostBatch for Batch {
     fn arrays(&self) -> Vec<HostArray<'_>> {
         let mut arrays: Vec<_> = self.pictures().map(picture).collect();
-        if let Some((dtype, shape)) = self.mask_dtype().zip(self.mask_shape()) {
-            arrays.extend(self.masks().enumerate().map(|(number, (feature, buffer))| {
-                let bytes = self.mask(number).unwrap_or_default();
-                let array = HostArray::new(Part::Mask(feature), dtype.into(), shape.to_vec(), bytes);
-                HostArray { largest: buffer.len(), ..array }
-            }));
-        }
+        arrays.extend(self.masks().map(|mask| {
+            let array = HostArray::new(Part::Mask(mask.feature), mask.dtype.into(), mask.shape.to_vec(), mask.bytes);
+            HostArray { largest: mask.buffer.len(), ..array }
+        }));
         arrays.extend(self.arrays().map(|array| {
             let part = Part::Array(array.feature);
             let largest = array.buffer.len();

@@ -218,7 +218,7 @@ pub enum Error {
     },
     /// Bad data: a label over 255 in a map that is loaded with 8 bits per label.
     #[error(
-        "label {value} at column {x}, row {y} of a {format} does not fit 8 bits; load 16-bit labels (`mask_dtype`)"
+        "label {value} at column {x}, row {y} of a {format} does not fit 8 bits; load 16-bit labels (the `dtype` of the mask)"
     )]
     LabelValue {
         /// Format of the image.

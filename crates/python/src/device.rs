@@ -8,7 +8,7 @@ use pyo3::ffi::c_str;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use shardtool_cuda::dlpack::{CUDA, Managed, Versioned};
-use shardtool_cuda::{Config, Device, DeviceBatch, Dtype, Element, OnExhausted, Part, PartOf};
+use shardtool_cuda::{Config, Device, DeviceBatch, Element, OnExhausted, Part, PartOf};
 use shardtool_load::Devices;
 use std::ffi::CStr;
 use std::ptr::NonNull;

@@ -144,12 +144,21 @@ fn pairs_of(parts: &[Part]) -> impl Iterator<Item = (Part, Part)> {
     parts.iter().enumerate().flat_map(move |(at, a)| parts[..at].iter().map(move |b| (*b, *a)))
 }
 
-/// Loads an epoch, and checks that every sample is delivered once.
+/// Loads an epoch, and checks that every sample is delivered once, with its image and its record if they are fields.
 fn load(config: &Config) -> Result<(), String> {
     let mut loader = Loader::new(config).map_err(|error| error.to_string())?;
+    let has = |of: fn(&Field) -> bool| config.fields.iter().any(of);
     let mut ids = vec![];
     while let Some(batch) = loader.next_batch().map_err(|error| shardtool_format::Chain(&error).to_string())? {
+        let delivered = ids.len();
         ids.extend(batch.ids().iter().copied().filter(|id| *id >= 0));
+        let records = batch.records().iter().flatten().count();
+        if has(|field| matches!(field, Field::Record)) != (records == ids.len() - delivered) {
+            return Err(format!("{records} records"));
+        }
+        if has(|field| matches!(field, Field::Image(_) | Field::Clip(_))) != batch.images().is_some() {
+            return Err("another number of images".to_owned());
+        }
     }
     if let Some(bad) = loader.bad_samples().first() {
         return Err(shardtool_format::Chain(&bad.error).to_string());

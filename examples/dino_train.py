@@ -17,10 +17,8 @@ from torch.nn import functional
 import shardtool as st
 from shardtool.torch import Loader
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
-
-def views(size: int) -> st.Views:
+def views(size: int, **normal: Any) -> st.Views:
     """Returns the crops of the paper, which uses 224 and 96 pixels."""
     flip, grey = st.RandomHorizontalFlip(), st.RandomGrayscale(0.2)
     jitter = st.RandomApply([st.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8)
@@ -29,7 +27,7 @@ def views(size: int) -> st.Views:
     kernel = size // 10 * 2 + 1
     second = [large, flip, jitter, grey, st.RandomApply([st.GaussianBlur(kernel)], 0.1), st.RandomSolarize(128, 0.2)]
     first = [large, flip, jitter, grey, st.GaussianBlur(kernel)]
-    return st.Views({"first": first, "second": second, "local": ([small, flip, jitter, grey], 6)}, mean=MEAN, std=STD)
+    return st.Views({"first": first, "second": second, "local": ([small, flip, jitter, grey], 6)}, **normal)
 
 
 def loss_of(student: list[torch.Tensor], teacher: list[torch.Tensor], centre: torch.Tensor) -> torch.Tensor:
@@ -61,8 +59,9 @@ def main() -> None:
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    loader = Loader(train, args.batch_size, views(args.size))
-    plain = st.Image([st.Resize(args.size), st.CenterCrop(args.size)], mean=MEAN, std=STD)
+    normal: dict[str, Any] = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+    loader = Loader(train, args.batch_size, views(args.size, **normal))
+    plain = st.Image([st.Resize(args.size), st.CenterCrop(args.size)], **normal)
     known, asked = (Loader(s, args.batch_size, plain, order=st.Sequential()) for s in (train, val))
     student = torchvision.models.get_model(args.model, num_classes=128)
     teacher, centre = copy.deepcopy(student).requires_grad_(False), torch.zeros(128)

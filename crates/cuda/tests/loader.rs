@@ -196,11 +196,8 @@ fn batches_mixed_on_devices_equal_those_mixed_on_the_host() {
             (pairs.alpha, pairs.num_classes) = (alpha, Some(5));
             pairs
         };
-        config.batch_transform = vec![
-            BatchTransform::MixUp(pairs(0.8)),
-            BatchTransform::CutMix(pairs(1.0)),
-            BatchTransform::Mosaic(mosaic),
-        ];
+        config.batch_transform =
+            vec![BatchTransform::MixUp(pairs(0.8)), BatchTransform::CutMix(pairs(1.0)), BatchTransform::Mosaic(mosaic)];
         let devices = [Device::named("cuda:0").unwrap(), Device::named("cuda:1").unwrap()];
         let mut group = ImageLoader::group(&devices, Config::default(), &as_bytes(&config), &[0, 1]).unwrap();
         let mut hosts = Loader::group(&config, &[0, 1]).unwrap();

@@ -23,6 +23,10 @@ pub(crate) fn open(
     padded: &[(String, f64)],
 ) -> PyResult<(Vec<Device>, Config)> {
     let options: Devices = parse(py, json)?;
+    // Before a device is opened, since it may be missing.
+    if let Some(pixels) = load.pixels() {
+        pixels.normalization().map_err(|e| error::load(py, e.into()))?;
+    }
     let mut config = Config::default();
     (config.slots, config.device_memory_limit) = (options.slots, options.memory_limit);
     config.padded = padded.to_vec();

@@ -121,13 +121,13 @@ def in_input(values: np.ndarray, stored: np.ndarray) -> float:
 
 @pytest.mark.parametrize("options", [{}, {"decoded_cache": st.DecodedCache("8MiB", resize=30)}, {"scaled_decode": True}], ids=str)
 def test_every_delivered_value_is_in_the_input(scenes, options):
-    image = st.Image(EVERYTHING, **options)
+    shown = st.Image(EVERYTHING, **options)
     maps = [st.Mask(name, dtype="uint16", fill=0) for name in ("depth", "tiff")]
     others = further({name: kind for name, kind in KINDS.items() if name not in ("depth", "tiff")})
     for seed in range(3):
         # Values move exactly as label maps do, which have their own code.
-        masks = rows(scenes, image, [*maps, *others], seed)
-        for number, row in rows(scenes, image, seed=seed).items():
+        masks = rows(scenes, shown, [*maps, *others], seed)
+        for number, row in rows(scenes, shown, seed=seed).items():
             for name in ("depth", "tiff"):
                 assert in_input(row[name][..., 0], depth(number)) == 1, name
                 np.testing.assert_array_equal(row[name][..., 0], masks[number][name])

@@ -88,7 +88,7 @@ pub enum SampleError {
     /// A further image of unstated kind that may hold values, which steps would mix or shorten.
     #[error(
         "image `{feature}` is {found}, which often holds depths, ids or labels, and its values would be mixed or shortened: give its \
-         kind in `more_images`: \"values\", which move by nearest neighbour and stay as they are, or \"color\""
+         `kind` in `FurtherImage`: \"values\", which move by nearest neighbour and stay as they are, or \"color\""
     )]
     FurtherKind {
         /// The feature.
@@ -98,7 +98,7 @@ pub enum SampleError {
     },
     /// A further image that holds values has other samples than the first one, or some whose values cannot be taken as they are.
     #[error(
-        "image `{feature}` holds \"values\" (`more_images`) and is {}: expected {}, as PNG or TIFF",
+        "image `{feature}` holds \"values\" (`FurtherImage`) and is {}: expected {}, as PNG or TIFF",
         found.unwrap_or("of a kind whose values are not kept"),
         expected.map_or_else(|| "integers of 8 or 16 bits".to_owned(), |expected| format!("{expected}, as in the first record"))
     )]

@@ -202,6 +202,15 @@ impl Config {
     }
 
     /// Returns how the image or the frames of the clip are decoded and delivered; `None` if there are neither.
+    pub fn pixels(&self) -> Option<&Pixels> {
+        self.fields.iter().find_map(|field| match field {
+            Field::Image(image) => Some(&image.pixels),
+            Field::Clip(clip) => Some(&clip.pixels),
+            _ => None,
+        })
+    }
+
+    /// As [`Config::pixels`], for changes.
     pub fn pixels_mut(&mut self) -> Option<&mut Pixels> {
         self.fields.iter_mut().find_map(|field| match field {
             Field::Image(image) => Some(&mut image.pixels),

@@ -58,7 +58,9 @@ fn drawn_boxes_are_those_that_the_loader_delivers() {
     let recipes = [("", Pipeline::train(32).unwrap()), ("&work=eval", Pipeline::eval(36, 32).unwrap())];
     let mut compared = 0;
     for (work, pipeline) in recipes {
-        let mut config = Config::new(split.clone(), [Image::new(pipeline)], 12).with(Objects::default());
+        let mut objects = Objects::default();
+        objects.properties = vec![];
+        let mut config = Config::new(split.clone(), [Image::new(pipeline)], 12).with(objects);
         (config.seed, config.order) = (7, Order::Sequential);
         let mut loader = Loader::new(&config).unwrap();
         for epoch in 0..4 {

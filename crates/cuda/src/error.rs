@@ -27,12 +27,12 @@ pub enum Error {
         name: Box<str>,
     },
     /// There is not enough device memory for a batch, and the loader has no batch to wait for.
-    #[error("{0}; make the batches smaller or `device_memory_limit` larger, or free device memory elsewhere")]
+    #[error("{0}; make the batches smaller or the limit of device memory larger, or free device memory elsewhere")]
     DeviceMemory(Shortage),
     /// The consumer holds every batch that has memory on the device.
     #[error(
         "the consumer holds all {held} batches that have memory on the device{}{}; drop batches sooner, or allow more \
-         (`slots`, `device_memory_limit`)",
+         (`slots`, the limit of device memory)",
         if waited.as_millis() > 0 { format!(", and none was dropped within {waited:.1?}") } else { String::new() },
         shortage.as_ref().map(|s| format!(" ({s})")).unwrap_or_default()
     )]

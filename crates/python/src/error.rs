@@ -158,15 +158,9 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::Mixing { .. }
         | E::Packing { .. }
         | E::PixelFormat { .. }
+        | E::Array { .. }
         | E::Clip { .. }
         | E::Class { .. } => plain(py, "OptionError", &error),
-        // The names of Python's arguments.
-        E::Array { .. } => {
-            option(py, &Chain(&error).to_string().replace("`pad`", "`pad_value`").replace("`rotate`", "`rotate90`"))
-        }
-        E::Views { .. } => {
-            option(py, &error.to_string().replace("`mixing`", "`batch_transform`").replace("`masks`", "`mask`"))
-        }
         E::Stopped => plain(py, "UsageError", &error),
         error => plain(py, "WorkerError", &error),
     }

@@ -242,7 +242,7 @@ fn image_size(groups: &Groups, group: &Arrays) -> Result<[u64; 2]> {
             let (width, height) = view.pipeline.output_size();
             Ok([height.into(), width.into()])
         }
-        views => Err(Error::Views { option: "image_axes", views: views.len() }),
+        _ => refused("each view of an image has its own geometry"),
     }
 }
 

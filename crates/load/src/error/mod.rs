@@ -161,7 +161,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// A step takes boxes, and the configuration has none.
-    #[error("`{step}` takes the boxes of each sample: give `objects` as well")]
+    #[error("`{step}` takes the boxes of each sample: add `Objects` to the fields")]
     NoBoxes {
         /// The name of the step.
         step: &'static str,
@@ -181,14 +181,6 @@ pub enum Error {
         shapes: usize,
         /// Lists of steps.
         steps: usize,
-    },
-    /// Several views, and an option that follows the geometry of one.
-    #[error("`{option}` needs one view of each image, but there are {views}: use a loader without views for it")]
-    Views {
-        /// The option.
-        option: &'static str,
-        /// The number of views.
-        views: usize,
     },
     /// No file for decoded images can be created.
     #[error("cannot create a file for decoded images in {}", folder.display())]

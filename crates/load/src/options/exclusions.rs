@@ -135,7 +135,7 @@ impl Part {
         match self {
             Part::Record => "a stored record",
             Part::Image => "`Image`",
-            Part::SeveralViews => "several views",
+            Part::SeveralViews => "an image of several views",
             Part::FurtherImage => "`FurtherImage`",
             Part::Mask => "`Mask`",
             Part::Objects => "`Objects`",

@@ -10,8 +10,9 @@
 //! | `record` | converts a record to a dict |
 //! | `arrow` | records as the buffers of Arrow arrays |
 //! | `columns` | columns of indexes as arrays |
-//! | `config` | converts keyword arguments to a loader's configuration |
-//! | `classes`, `buckets` | its arguments about classes of several splits, and about buckets and packing |
+//! | `json` | options as JSON, with errors that name the option |
+//! | `config` | a loader's configuration, of JSON and what JSON cannot hold |
+//! | `classes`, `buckets` | classes of several splits; shapes of buckets |
 //! | `function` | a Python function as a step of a loader |
 //! | `transform` | applies steps to an image in memory |
 //! | `device` | options of devices; arrays on a device |

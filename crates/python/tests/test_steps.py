@@ -336,7 +336,7 @@ def test_steps_check_their_arguments():
         (lambda: st.RandAugment(magnitude=31), "expected 0 to 30"),
         (lambda: st.Pad((1, 2, 3)), "one, two or four"),
         (lambda: st.Pad(1, fill=256), "expected 0 to 255"),
-        (lambda: st.Views(), "at least one view"),
+        (lambda: st.Views({}), "at least one view"),
         (lambda: st.preview(IMAGE, [st.ScaleJitter(8)]), "depends on the image"),
         (lambda: st.preview(IMAGE, [st.RandomCrop(80)]), "larger than the image"),
         (lambda: st.preview(IMAGE, [st.ResizeTo(8), st.Pad(9, padding_mode="reflect")]), "reflects more"),

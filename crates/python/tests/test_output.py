@@ -90,3 +90,10 @@ def test_jax_images_are_normalised(train, dtype):
     batches = [batch["image"] for batch in loader]
     assert batches[0].dtype == getattr(jax.numpy, dtype)
     check((np.asarray(image).astype(np.float64) for image in batches), train, dtype)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_are_named(value):
+    for options in ({"mean": [0.1, value, 0.3]}, {"std": value}):
+        with pytest.raises(st.OptionError, match=f"`{next(iter(options))}` is {value}: expected a finite number"):
+            st.Image([st.ResizeTo(8)], **options)

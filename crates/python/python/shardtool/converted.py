@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from .checks import instance, pair, real, whole
 from .errors import OptionError, OptionTypeError
-from .option import Option, as_json, choice
+from .option import Option, as_json, choice, real_from
 from .transforms.views import native_views
 
 __all__ = [
@@ -96,11 +96,10 @@ def channels(name: str, value: Any) -> tuple[float, ...] | None:
     """Returns a number for each channel; one number is that of grey."""
     if value is None:
         return None
-    if not hasattr(value, "__len__"):
-        return (real(name, value),)
     if isinstance(value, str):
         raise OptionTypeError(f"`{name}` is {value!r}: expected numbers, one for each channel")
-    return tuple(real(name, number) for number in value)
+    finite = real_from()
+    return tuple(finite(name, number) for number in (value if hasattr(value, "__len__") else [value]))
 
 
 def pixel_dtype(name: str, value: Any) -> str | None:

@@ -102,11 +102,15 @@ def whole_from(least: int, most: int) -> Check:
     return lambda name, value: whole(name, value, least, most)
 
 
-def real_from(least: float | None = None, most: float | None = None, *, above: float | None = None) -> Check:
+def real_from(
+    least: float | None = None, most: float | None = None, *, above: float | None = None, finite: bool = True
+) -> Check:
     """Checks a number of at least `least` and at most `most`, or above `above`."""
 
     def check(name: str, value: Any) -> float:
         number = real(name, value)
+        if finite and not math.isfinite(number):
+            raise OptionError(f"`{name}` is {value}: expected a finite number")
         if least is not None and most is not None and not least <= number <= most:
             raise OptionError(f"`{name}` is {value}: expected {least:g} to {most:g}")
         if least is not None and not number >= least:

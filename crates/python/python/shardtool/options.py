@@ -454,7 +454,7 @@ class Tokens(Option):
     _checks: ClassVar[Mapping[str, Check]] = {
         "feature": option.text,
         "capacity": option.whole_from(1, 2**31 - 1),
-        "padded": option.mapping(option.real_from()),
+        "padded": option.mapping(option.real_from(finite=False)),
         "window": option.whole_from(1, 65_536),
         "longer": option.choice("error", "cut"),
     }
@@ -576,7 +576,7 @@ class LengthBuckets(Option):
         "bounds": option.several(option.whole_from(1, 2**32 - 1)),
         "max_tokens": option.optional(option.whole_from(1, 2**64 - 1)),
         "longer": option.choice("error", "cut"),
-        "padded": option.mapping(option.real_from()),
+        "padded": option.mapping(option.real_from(finite=False)),
     }
     _positional: ClassVar[int] = 2
 

@@ -7,6 +7,7 @@ use crate::options::{
     check_exclusions,
 };
 use shardtool_decode::{Output, PixelFormat};
+use std::collections::HashSet;
 
 /// The fields of a configuration.
 #[derive(Clone)]
@@ -68,11 +69,9 @@ impl Groups {
                 Field::Tokens(tokens) => once(&mut groups.tokens, tokens.clone(), "Tokens")?,
             }
         }
-        let names = groups.columns.iter().map(|column| &column.feature).chain(masks.iter().map(|mask| &mask.feature));
-        let names: Vec<_> = names.chain(more.iter().map(|further| &further.feature)).collect();
-        if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-            return Err(InvalidOptions::Twice { field: format!("{name:?}") }.into());
-        }
+        different(groups.columns.iter().map(|column| &column.feature))?;
+        different(masks.iter().map(|mask: &Mask| &mask.feature))?;
+        different(more.iter().map(|further: &FurtherImage| &further.feature))?;
         groups.records = record.is_some();
         if let Some(images) = &mut groups.images {
             (images.more, images.masks, images.objects) = (more, masks, objects);
@@ -85,6 +84,15 @@ fn once<T>(place: &mut Option<T>, field: T, name: &str) -> Result<()> {
     match place.replace(field) {
         None => Ok(()),
         Some(_) => Err(InvalidOptions::Twice { field: format!("`{name}`") }.into()),
+    }
+}
+
+/// Checks that fields of one kind are of different features.
+fn different<'f>(features: impl Iterator<Item = &'f String>) -> Result<()> {
+    let mut known = HashSet::new();
+    match features.into_iter().find(|feature| !known.insert(*feature)) {
+        None => Ok(()),
+        Some(feature) => Err(InvalidOptions::Twice { field: format!("{feature:?}") }.into()),
     }
 }
 

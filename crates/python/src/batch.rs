@@ -15,9 +15,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names of arrays that are not features.
-const IMAGE: &str = "image";
+pub(crate) const IMAGE: &str = "image";
 const LABEL: &str = "label";
-const MASK: &str = "mask";
+pub(crate) const MASK: &str = "mask";
 /// Name of the dict of host arrays in a batch on a device.
 const HOST: &str = "host";
 
@@ -44,7 +44,7 @@ impl Delivered {
 }
 
 /// Returns the name of an array of images.
-fn picture_name(feature: Option<&str>, view: &str) -> String {
+pub(crate) fn picture_name(feature: Option<&str>, view: &str) -> String {
     let name = feature.unwrap_or(IMAGE);
     if view.is_empty() { name.to_owned() } else { format!("{name}.{view}") }
 }

@@ -5,6 +5,7 @@ use crate::device;
 use crate::error;
 use crate::function::{self, Raised};
 use crate::json::parse;
+use crate::names;
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, Truncated};
@@ -131,46 +132,8 @@ impl Resolved {
     }
 }
 
-/// Refuses a column that has the name of another member of the batch, since one of them would be lost.
-fn check_names(py: Python<'_>, config: &Config, on_device: bool) -> PyResult<()> {
-    let label = config.splits.iter().find_map(|split| split.manifest().label.as_deref());
-    let mut taken = vec![("id", "the number of each record"), ("valid", "which rows have a sample")];
-    if on_device {
-        taken.push(("host", "what stays on the host"));
-    }
-    if label.is_some_and(|label| label != "label") {
-        taken.push(("label", "the class of each record"));
-    }
-    let mut masks = 0;
-    for field in &config.fields {
-        match field {
-            Field::Record | Field::Image(_) => taken.push(("image", "the images")),
-            Field::Objects(_) => {
-                let roles = ["boxes", "labels", "keypoints"];
-                taken.extend(roles.map(|role| (role, "what the objects in an image have")));
-            }
-            Field::Mask(_) => masks += 1,
-            _ => {}
-        }
-    }
-    taken.extend((masks == 1).then_some(("mask", "the masks")));
-    let columns = config.fields.iter().filter_map(|field| match field {
-        Field::Column(column) => Some(&column.feature),
-        _ => None,
-    });
-    match columns.filter_map(|column| taken.iter().find(|(name, _)| name == column)).next() {
-        None => Ok(()),
-        Some((name, what)) => Err(error::option(
-            py,
-            &format!(
-                "`Column`: a batch has {what} by the name {name:?}, and would lose the feature: pack it by another name"
-            ),
-        )),
-    }
-}
-
 /// Returns ragged columns that become arrays of one length, and what is after the values of a row.
-fn padded(config: &Config) -> Vec<(String, f64)> {
+pub(crate) fn padded(config: &Config) -> Vec<(String, f64)> {
     let tokens = config.fields.iter().find_map(|field| match field {
         Field::Tokens(tokens) => Some(&tokens.padded),
         _ => None,
@@ -195,9 +158,9 @@ impl Options {
         let padded = padded(&config);
         let devices = self.device.map(|json| device::open(py, &json, &config, &padded)).transpose()?;
         let (local_replicas, classes) = (self.local_replicas, vec![]);
-        check_names(py, &config, devices.is_some())?;
         let mut resolved = Resolved { config, local_replicas, devices, raised, padded, classes };
         resolved.classes = resolved.check(py, self.rank.zip(self.world_size))?;
+        names::check(py, &resolved.config, resolved.devices.is_some())?;
         Ok(resolved)
     }
 }

@@ -12,6 +12,7 @@
 //! | `columns` | columns of indexes as arrays |
 //! | `json` | options as JSON, with errors that name the option |
 //! | `config` | a loader's configuration, of JSON and what JSON cannot hold |
+//! | `names` | the names of a batch's members, none of them twice |
 //! | `classes`, `buckets` | classes of several splits; shapes of buckets |
 //! | `function` | a Python function as a step of a loader |
 //! | `transform` | applies steps to an image in memory |
@@ -41,6 +42,7 @@ mod error;
 mod function;
 mod json;
 mod loader;
+mod names;
 mod native_loader;
 mod pack;
 mod process;

@@ -367,6 +367,33 @@ def test_a_column_is_not_lost_behind_a_member_of_the_batch(tmp_path):
     assert (batch["host"], batch["boxes"].tolist(), batch["mask"].tolist()) == ([b"a.example"], [2], [3])
 
 
+def test_no_member_of_a_batch_hides_another(tmp_path):
+    grey = io.BytesIO()
+    Image.new("L", (8, 8), 3).save(grey, "PNG")
+    others = dict.fromkeys(("after", "frames", "mask"), grey.getvalue())
+    features = {"volume": st.Array(), "after": "bytes", "frames": "bytes", "mask": "bytes", "tokens": "int64", "length": "int64"}
+    with st.Writer(tmp_path / "d", "train", labels=False, features=features) as writer:
+        for number in range(4):
+            numbers = {"volume": np.zeros((2, 2)), "tokens": [1, 2], "length": 2}
+            writer.write({"key": f"{number}", "image": png(), **others, **numbers})
+    split = st.Dataset(tmp_path / "d").split("train")
+    steps = [st.ResizeTo(8)]
+    image, tokens = st.Image(steps), st.Tokens("length", 8, {"tokens": 0})
+    for fields, name in (
+        ([st.Image(), image], "image"),
+        ([image, st.Arrays("volume"), "volume"], "volume"),
+        ([image, st.FurtherImage("after"), "after"], "after"),
+        ([image, st.FurtherImage("mask"), st.Mask("after")], "mask"),
+        ([st.Clip("frames", steps, 1), "frames"], "frames"),
+    ):
+        with pytest.raises(st.OptionError, match=f'by the name "{name}".*another name'):
+            st.Loader(split, 1, fields)
+    # Columns that packed rows have already may be listed; several masks have the names of their features.
+    assert next(iter(st.Loader(split, 1, [tokens, "tokens"])))["tokens"].shape == (1, 8)
+    batch = next(iter(st.Loader(split, 1, [image, st.Mask("mask"), st.Mask("after"), st.FurtherImage("frames")])))
+    assert {"image", "mask", "after", "frames"} < set(batch)
+
+
 def test_boxes_and_areas_stay_float32(tmp_path):
     objects = {"bbox": [[1.123456789, 2.0, 3.0, 4.0]], "area": [12.123456789], "score": [0.123456789]}
     split = packed(jsonl(tmp_path, [{"objects": objects}]), tmp_path)

@@ -57,7 +57,7 @@ pub struct LengthBuckets {
     /// What happens to samples that are longer than the last bound: `"error"`, or `"cut"`: they belong to the last bucket.
     #[serde(default)]
     pub longer: Longer,
-    /// Features of numbers, each a column, that become `[N, bound]` arrays, and the number after the values of a row.
+    /// Features of numbers that become `[N, bound]` arrays, and the number after the values of a row.
     #[serde(default, deserialize_with = "number::map")]
     pub padded: BTreeMap<String, f64>,
 }

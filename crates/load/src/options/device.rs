@@ -4,7 +4,7 @@ use super::size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// CUDA devices on which batches are delivered, and their memory.
+/// CUDA devices on which batches are delivered, and their memory. On `"cpu"` the memory of devices does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Device")]

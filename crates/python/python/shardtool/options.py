@@ -561,7 +561,7 @@ class LengthBuckets(Option):
     longer
         What happens to samples that are longer than the last bound: `"error"`, or `"cut"`: they belong to the last bucket.
     padded
-        Features of numbers, each a column, that become `[N, bound]` arrays, and the number after the values of a row.
+        Features of numbers that become `[N, bound]` arrays, and the number after the values of a row.
     """
 
     feature: str
@@ -713,7 +713,7 @@ class Replica(Option):
 
 @dataclass(frozen=True, repr=False)
 class Device(Option):
-    """CUDA devices on which batches are delivered, and their memory.
+    """CUDA devices on which batches are delivered, and their memory. On `"cpu"` the memory of devices does not matter.
 
     Parameters
     ----------

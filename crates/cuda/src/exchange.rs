@@ -117,8 +117,8 @@ impl<S, B, E, W: Copy> Exchange<S, B, E, W> {
     }
 
     /// Uploader: returns a slot that `fits`: a free one, a new one, or the next one that is released. Frees slots that do not fit,
-    /// so that larger ones take their memory. `allocate` returns the reason if there is no memory for another one, and fails if it
-    /// is told that there are no others to wait for. `None` if the consumer is gone.
+    /// so that larger ones take their memory. `allocate` returns the reason if memory is short for another one, and fails if its
+    /// argument says that no other slot will be released. `None` if the consumer is gone.
     pub(crate) fn fitting_slot<X>(
         &self,
         fits: impl Fn(&S) -> bool,

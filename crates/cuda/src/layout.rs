@@ -86,7 +86,7 @@ pub(crate) struct SlotLayout {
 /// Alignment of each array in bytes: DLPack recommends 256.
 const ALIGNMENT: usize = 256;
 
-/// Of row data whose length varies, this part is reserved in addition, so that memory is not allocated anew for each longer batch.
+/// Of row data whose length varies, this part is reserved in addition, so that memory is not allocated again for each longer batch.
 const HEADROOM: usize = 4;
 
 impl SlotLayout {

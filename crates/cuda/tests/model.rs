@@ -248,7 +248,7 @@ fn slots_that_are_too_small_are_replaced_within_the_memory() {
                     let allocate = |others: bool| {
                         let now = memory.load(Ordering::Relaxed);
                         if now + size > LIMIT {
-                            assert!(others, "memory that nobody holds is free");
+                            assert!(others, "memory that no slot holds is free");
                             return Ok::<_, ()>(Err(now));
                         }
                         memory.fetch_add(size, Ordering::Relaxed);

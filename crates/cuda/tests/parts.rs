@@ -198,7 +198,7 @@ fn check(batch: &DeviceBatch, number: u64, size: Size, stream: &Arc<CudaStream>)
     let exact = (0..count(&size.volumes())).map(|i| byte(number, 3, i) % 3);
     assert!(fetch::<u8>(batch, Part::Array("volume"), stream).into_iter().eq(exact), "volumes of batch {number}");
     assert_eq!(batch.element(Part::Array("volume")).unwrap().name(), "bool");
-    // A byte of 2 is no `bool` of Rust.
+    // A byte of 2 is not a valid `bool` in Rust.
     assert!(matches!(batch.view::<bool>(Part::Array("volume"), stream), Err(Error::Type { expected: "uint8", .. })));
 
     assert_eq!(fetch::<i64>(batch, Part::Ids, stream), expected.ids);

@@ -35,7 +35,7 @@ fn cache(resize: u32, size: u64) -> DecodedCache {
     cache
 }
 
-/// Returns MixUp or CutMix of labels of so many classes.
+/// Returns MixUp or CutMix for labels of `classes` classes.
 fn of_classes(mix: fn(Pairs) -> BatchTransform, alpha: f64, classes: u32) -> BatchTransform {
     let mut pairs = Pairs::default();
     (pairs.alpha, pairs.num_classes) = (alpha, Some(classes));

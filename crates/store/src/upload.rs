@@ -185,7 +185,7 @@ fn describe(url: &Url) -> io::Result<Option<Description>> {
 }
 
 /// Ends the upload of an object that a killed process began, and removes its parts. `id` is what its [`Journal`] received.
-/// An upload that the store does not know is no error, and neither are credentials that may not end uploads.
+/// Ignores an upload that the store does not know, and credentials that may not end uploads.
 ///
 /// # Errors
 /// As [`crate::put`].

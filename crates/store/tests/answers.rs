@@ -242,7 +242,7 @@ fn credentials_that_are_not_accepted_or_not_found_are_named() {
     let name = "credentials_that_are_not_accepted_or_not_found_are_named";
     let hint = "credentials are taken from AWS_ACCESS_KEY_ID";
     let none = [("AWS_ACCESS_KEY_ID", ""), ("AWS_SECRET_ACCESS_KEY", "")];
-    // The service of an instance answers with a refusal, which is no answer of the store.
+    // The service of an instance answers with a refusal, which does not come from the store.
     let instance = [none[0], none[1], ("AWS_METADATA_ENDPOINT", "SERVER")];
     let expired = all(Fault::Status(400, "ExpiredToken"));
     for (options, variables) in [(expired, &[][..]), (Options::default(), &instance)] {

@@ -68,7 +68,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
         row(
             Clip,
             &[Arrays, ArraysInImage, BatchTransform, AspectRatioBuckets],
-            "a row has several frames, and each would need a partner of its own",
+            "a row has several frames, but arrays, mixing and buckets are defined for one image",
         ),
         row(
             SeveralViews,

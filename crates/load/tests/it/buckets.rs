@@ -56,7 +56,7 @@ fn buckets() -> AspectRatioBuckets {
     AspectRatioBuckets::new(SHAPES.map(|shape| ((side(shape.0), side(shape.1)), steps(shape))))
 }
 
-/// As [`buckets`], of at most so many pixels.
+/// As [`buckets`], with at most `max_pixels` in a batch.
 fn limited(max_pixels: u64) -> Option<Buckets> {
     let mut buckets = buckets();
     buckets.max_pixels = Some(max_pixels);

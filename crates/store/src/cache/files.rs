@@ -16,7 +16,7 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::R
     }
 }
 
-/// Locks a file alone. Returns whether nobody else has locked it.
+/// Takes the exclusive lock of a file. Returns false if another process holds it.
 pub(super) fn try_lock(file: &OwnedFd) -> io::Result<bool> {
     retry(|| match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),

@@ -1,4 +1,4 @@
-//! Where credentials come from, and how their failures are told from those of the store.
+//! Where credentials come from, and how their failures are distinguished from those of the store.
 
 use super::sources;
 use crate::url::{Service, Url};

@@ -370,7 +370,7 @@ pub(crate) fn is_refusal(error: &Error) -> bool {
     sources(error).filter_map(|source| source.downcast_ref()).any(refuses)
 }
 
-/// Returns whether a request was not made because there is no ticket of Kerberos, or another one is needed.
+/// Returns whether a request was not made because credentials of Kerberos are missing or do not fit.
 pub(crate) fn is_of_credentials(error: &Error) -> bool {
     let is = |error: &HdfsError| {
         matches!(error, HdfsError::SASLError(_) | HdfsError::GSSAPIError(..) | HdfsError::NoSASLMechanism)

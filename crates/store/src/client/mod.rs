@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `profile` | settings of S3 from the files of `~/.aws` |
-//! | `credentials` | where credentials come from, and how their failures are told from those of the store |
+//! | `credentials` | where credentials come from, and how their failures are distinguished from those of the store |
 //! | `answer` | status and code of the answers that refuse a request |
 //! | `hdfs` | HDFS, with what its client lacks of an object store |
 

@@ -6,7 +6,7 @@ use crate::open::SplitArguments;
 use crate::output;
 use crate::several_values;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline, Truncated};
-use shardtool_load::{Arrays, Clip, Config, Field, Image, Mask, Mode, PageCache, Pixels};
+use shardtool_load::{Arrays, Clip, Config, Field, Image, Mask, Mode, PageCache, Pixels, RaggedArrays};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
 
@@ -121,6 +121,12 @@ pub(crate) struct LoadArguments {
     /// repeated. If the dataset has no images, only arrays are loaded.
     #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]", help_heading = headings::DECODED, hide_short_help = true)]
     arrays: Vec<Arrays>,
+    /// Load an array whose length differs between records, such as a point cloud
+    ///
+    /// LENGTH is how many elements a row holds: a random subset of a longer array, a shorter one and padding. Several arrays of one
+    /// length are NAME,NAME. May be repeated.
+    #[arg(long = "ragged-array", value_parser = several_values::ragged_array, value_name = "NAME:LENGTH", help_heading = headings::DECODED, hide_short_help = true)]
+    ragged_arrays: Vec<RaggedArrays>,
     /// Range of floating-point samples
     ///
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 [default: such images are bad samples].
@@ -209,13 +215,15 @@ impl LoadArguments {
         if self.clip.is_some() && pipeline.is_none() {
             anyhow::bail!("`--work read` decodes nothing: leave out --clip, or use --work train or eval");
         }
-        let only_arrays = !self.arrays.is_empty() && self.clip.is_none() && split.manifest().image.is_none();
+        let arrays = !self.arrays.is_empty() || !self.ragged_arrays.is_empty();
+        let only_arrays = arrays && self.clip.is_none() && split.manifest().image.is_none();
         let mut fields: Vec<Field> = match pipeline {
             None => vec![Field::Record],
             Some(_) if only_arrays => vec![],
             Some(pipeline) => self.images(pipeline),
         };
         fields.extend(self.arrays.iter().cloned().map(Field::from));
+        fields.extend(self.ragged_arrays.iter().cloned().map(Field::from));
         let replica = self.world.map(|world| Replica::new(self.rank.unwrap_or(0), world)).transpose()?;
         let launch = Launch::from_env(replica, |name| std::env::var(name).ok())?;
         launch.ignored.iter().for_each(|ignored| output::message(format_args!("warning: {ignored}")));

@@ -1,7 +1,7 @@
 //! Parses the arguments of `--clip` and `--array`: features of several values.
 
 use serde_json::{Map, Value};
-use shardtool_load::{Arrays, Clip};
+use shardtool_load::{Arrays, Clip, RaggedArrays};
 
 /// Feature of the frames, as `pack --from clips` names it.
 const FRAMES: &str = "frames";
@@ -65,6 +65,17 @@ pub(crate) fn array(text: &str) -> Result<Arrays, String> {
     Ok(group)
 }
 
+/// Parses `NAME[,NAME…]:LENGTH`: arrays that differ in length, and how many elements of each a row holds.
+pub(crate) fn ragged_array(text: &str) -> Result<RaggedArrays, String> {
+    let expected = || "expected NAME:LENGTH, for example points:1024".to_owned();
+    let (name, length) = text.split_once(':').ok_or_else(expected)?;
+    let names: Vec<_> = name.split(',').map(str::to_owned).collect();
+    if names.iter().any(String::is_empty) {
+        return Err(expected());
+    }
+    Ok(RaggedArrays::new(names, length.parse().map_err(|_| expected())?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +97,11 @@ mod tests {
     #[test]
     fn parses_arrays() {
         assert_eq!(array("ct").unwrap(), Arrays::new(vec!["ct".to_owned()]));
+        let found = ragged_array("points,class:1024").unwrap();
+        assert_eq!((&found.features[..], found.length.get()), (&["points".to_owned(), "class".to_owned()][..], 1024));
+        for wrong in ["points", ":8", "points:0", "points:-1", "points,:8", "points:8x3"] {
+            assert!(ragged_array(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(array("ct,seg:8").unwrap().features, ["ct", "seg"]);
         let crop = array("ct:64x*x8").unwrap();
         assert_eq!((crop.crop, crop.random), (Some(vec![Some(64), None, Some(8)]), true));

@@ -1,7 +1,7 @@
 //! How many shards of a store are read at once, and with how much memory each, so that the tool stays within the memory of its
 //! container.
 
-use shardtool_decode::system_memory::{SystemLimits, anonymous};
+use shardtool_host::system_memory::{SystemLimits, anonymous};
 use std::num::NonZeroUsize;
 use std::path::Path;
 

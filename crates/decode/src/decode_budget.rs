@@ -9,10 +9,10 @@ use crate::format::{ConvertedFormat, Format};
 use crate::limits::Limits;
 use crate::memory::whole_bytes;
 use crate::pixels::rgb_len;
-use crate::scratch_pool::{Admitted, ScratchPool};
-use crate::system_memory::{SystemLimits, anonymous};
 use crate::zstd_frame::content_length;
 use shardtool_format::array::{ArrayLayout, Codec};
+use shardtool_host::scratch_pool::{Admitted, ScratchPool};
+use shardtool_host::system_memory::{SystemLimits, anonymous};
 
 /// Memory that all threads of this process may use together to decode whole images.
 #[derive(Debug)]

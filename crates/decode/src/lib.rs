@@ -49,8 +49,6 @@
 //! | `operation` | operations on the pixels of an image: the deterministic part of data augmentation |
 //! | `normalize` | u8 pixels to normalised floating-point values |
 //! | `memory` | bounds of the memory that decoding an image takes |
-//! | [`system_memory`] | the limits on this process's memory: the host's, and those of cgroups |
-//! | [`scratch_pool`] | admission of memory in bytes |
 //! | `decode_budget` | memory for decoding whole images in tools |
 //! | `encode` | JPEG encoding (feature `encode`) |
 //! | `error` | errors |
@@ -103,10 +101,8 @@ mod probe;
 mod raw_pixels;
 mod region;
 mod resize;
-pub mod scratch_pool;
 mod sniff;
 mod stored_samples;
-pub mod system_memory;
 mod transform;
 mod truncated;
 mod zstd_frame;

@@ -10,9 +10,9 @@ use crate::budget::{MemoryPlan, Reservation, SystemLimits, Usage};
 use crate::buffer::{BatchAlloc, HostAlloc, RowBuffer};
 use crate::error::{Error, Result};
 use crate::handover::{Begin, Position, Queue, Supply};
+use crate::memory_pressure::{Lender, Pressure};
 use crate::notices::{Notice, Notices};
 use crate::plan::Walk;
-use crate::pressure::Pressure;
 use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
 use std::sync::{Arc, Weak};
@@ -32,7 +32,7 @@ pub(crate) struct BatchSupply {
     home: Weak<dyn Home>,
     reservation: Arc<Reservation>,
     pub(crate) autotune: Autotune,
-    pub(crate) pressure: Pressure,
+    pressure: Pressure,
     free: Vec<BatchMemory>,
     /// Batches of the budget whose memory exists, free or in use.
     planned: usize,
@@ -83,16 +83,6 @@ impl BatchSupply {
         self.plan.batches_per_replica(self.unforeseen)
     }
 
-    /// Returns how many batches of all replicas the budget allows in memory.
-    pub(crate) fn batches(&self) -> usize {
-        self.batches_per_replica() * self.config.ranks.len()
-    }
-
-    /// Returns the number of the budget's batches that are being built, complete, or held by a consumer.
-    pub(crate) fn live(&self, queues: &[BatchQueue]) -> usize {
-        queues.iter().map(Queue::live).sum::<usize>() - self.extra
-    }
-
     /// Returns the number of batches in memory beyond the budget.
     pub(crate) fn extra(&self) -> usize {
         self.extra
@@ -101,17 +91,6 @@ impl BatchSupply {
     /// Returns the bytes by which the budget has grown for images larger than planned.
     pub(crate) fn grown(&self) -> u64 {
         self.grown
-    }
-
-    /// Grows a default budget by `bytes` of scratch if the system's limits allow it. Returns whether it grew.
-    pub(crate) fn grow_scratch(&mut self, bytes: u64) -> bool {
-        let planned = bytes <= self.plan.max_growth().saturating_sub(self.grown);
-        let grows = planned || (!self.plan.given && self.limits.exceeded_by(bytes).is_none());
-        if grows {
-            self.grown += bytes;
-            self.reservation.grow(bytes);
-        }
-        grows
     }
 
     /// Takes memory for the next batch of a replica. If this replica has its share and another one does not, allocates
@@ -231,5 +210,33 @@ impl Supply for BatchSupply {
     fn drain(&mut self) -> Vec<BatchMemory> {
         self.planned -= self.free.len();
         std::mem::take(&mut self.free)
+    }
+}
+
+impl Lender for BatchSupply {
+    fn replica(batch: &SharedBatch) -> usize {
+        batch.replica
+    }
+
+    fn batches(&self) -> usize {
+        self.batches_per_replica() * self.config.ranks.len()
+    }
+
+    fn live(&self, queues: &[BatchQueue]) -> usize {
+        queues.iter().map(Queue::live).sum::<usize>() - self.extra
+    }
+
+    fn pressure(&mut self) -> &mut Pressure {
+        &mut self.pressure
+    }
+
+    fn grow_scratch(&mut self, bytes: u64) -> bool {
+        let planned = bytes <= self.plan.max_growth().saturating_sub(self.grown);
+        let grows = planned || (!self.plan.given && self.limits.exceeded_by(bytes).is_none());
+        if grows {
+            self.grown += bytes;
+            self.reservation.grow(bytes);
+        }
+        grows
     }
 }

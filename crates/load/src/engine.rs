@@ -30,7 +30,7 @@ use std::time::Instant;
 pub(crate) struct Engine {
     pub(crate) config: Arc<ResolvedConfig>,
     pub(crate) handover: Arc<Handover<BatchSupply>>,
-    pub(crate) scratch: ScratchAdmission,
+    pub(crate) scratch: ScratchAdmission<BatchSupply>,
     /// For datasets in object stores.
     pub(crate) fetcher: Option<Arc<Fetcher>>,
     /// Decoded images, if they are cached.
@@ -62,9 +62,10 @@ impl Engine {
             let (plan, home) = (memory.clone(), engine.clone());
             let supply = BatchSupply::new(config.clone(), plan, limits, alloc, notices.clone(), autotune, home);
             let handover = Arc::new(Handover::new(config.ranks.len(), supply));
-            let (batch_bytes, patience) = (config.batch_bytes(), config.starve_after);
+            let (batch_bytes, patience, kept) = (config.batch_bytes(), config.starve_after, memory.kept_scratch());
+            let pool = memory.scratch_bytes() - memory.workers * kept;
             Engine {
-                scratch: ScratchAdmission::new(handover.clone(), &memory, batch_bytes, patience),
+                scratch: ScratchAdmission::new(handover.clone(), pool, kept, batch_bytes, patience),
                 fetcher: Fetcher::new(&config, &notices),
                 meters: Meters::new(memory.workers as usize),
                 bad_samples: BadSamples::new(config.max_bad),

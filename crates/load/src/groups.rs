@@ -3,14 +3,14 @@
 use crate::error::Result;
 use crate::mixing::Mixing;
 use crate::options::{
-    Arrays, Clip, Column, Config, Field, FurtherImage, Image, InvalidOptions, Mask, Objects, Pixels, Tokens, View,
-    check_exclusions,
+    Arrays, Clip, Column, Config, Field, FurtherImage, Image, InvalidOptions, Mask, Objects, Pixels, RaggedArrays,
+    Tokens, View, check_exclusions,
 };
 use shardtool_decode::{Output, PixelFormat};
 use std::collections::HashSet;
 
 /// The fields of a configuration.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Groups {
     /// The image or the frames of a clip, decoded and transformed.
     pub(crate) images: Option<Images>,
@@ -19,6 +19,7 @@ pub(crate) struct Groups {
     /// The columns, without those of objects.
     pub(crate) columns: Vec<Column>,
     pub(crate) arrays: Vec<Arrays>,
+    pub(crate) ragged: Vec<RaggedArrays>,
     pub(crate) tokens: Option<Tokens>,
 }
 
@@ -49,7 +50,7 @@ impl Groups {
     /// [`Error::Options`](crate::Error::Options).
     pub(crate) fn new(config: &Config) -> Result<Self> {
         check_exclusions(config)?;
-        let mut groups = Groups { images: None, records: false, columns: vec![], arrays: vec![], tokens: None };
+        let mut groups = Groups::default();
         let (mut record, mut more, mut masks, mut objects) = (None, vec![], vec![], None);
         for field in &config.fields {
             match field {
@@ -65,6 +66,7 @@ impl Groups {
                 Field::Mask(mask) => masks.push(mask.clone()),
                 Field::Objects(given) => once(&mut objects, given.clone(), "Objects")?,
                 Field::Arrays(arrays) => groups.arrays.push(arrays.clone()),
+                Field::RaggedArrays(arrays) => groups.ragged.push(arrays.clone()),
                 Field::Column(column) => groups.columns.push(column.clone()),
                 Field::Tokens(tokens) => once(&mut groups.tokens, tokens.clone(), "Tokens")?,
             }

@@ -20,7 +20,7 @@
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `cell`, `column_values` | values of records as arrays over a batch |
 //! | `features`, `column_checks` | features of a dataset; columns compared with a few of its records |
-//! | `arrays` | crops of volumes and other arrays |
+//! | `arrays` | volumes, point clouds and other arrays |
 //! | `views` | what is made of each image, by bucket |
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `further_images` | what the further images of each record hold |
@@ -32,7 +32,7 @@
 //! | `batch` | a batch, shared by the workers that fill it, then read by the consumer |
 //! | `handover` | queues of batches between workers and consumers, model-checked |
 //! | `batch_supply` | when a batch may begin, and with which memory |
-//! | `pressure`, `memory_pressure` | scratch for large images, taken from batches |
+//! | `memory_pressure` | scratch for large images, taken from batches; model-checked |
 //! | `autotune` | number of workers and batches ahead, adjusted to the consumer |
 //! | `engine` | state shared by workers and consumers |
 //! | `worker`, `read_ahead` | one thread that fills rows; read-ahead by the system |
@@ -82,7 +82,6 @@ mod objects;
 mod options;
 mod packing;
 mod plan;
-mod pressure;
 mod read_ahead;
 mod replica_share;
 mod resolved_config;
@@ -110,17 +109,20 @@ pub use mixing::{BatchMix, Mixing, RowMix};
 pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
-    Arrays, AspectRatioBuckets, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets, CLASSES, Classes, Clip,
-    ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field, FurtherImage,
+    Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets, CLASSES, Classes,
+    Clip, ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field, FurtherImage,
     FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache,
-    Pairs, Part, PixelDtype, Pixels, Prefetch, Replicas, Tokens, View, option_schemas, parse_size,
+    Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, Select, Tokens, View, option_schemas,
+    parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};
 pub use stats::{StageName, Stats};
 pub use units::Bytes;
 
-/// The primitives of [`handover`]; `tests/model.rs` includes that file with those of a model checker.
+use shardtool_host::scratch_pool;
+
+/// The primitives of [`handover`] and [`memory_pressure`]; `tests/model.rs` includes these with those of a model checker.
 mod sync {
     pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(crate) use std::time::Instant;

@@ -81,6 +81,10 @@ fn members(config: &Config, on_device: bool) -> Vec<Member> {
             Field::Arrays(arrays) => {
                 members.extend(arrays.features.iter().map(|feature| (feature.clone(), "an array")));
             }
+            Field::RaggedArrays(arrays) => {
+                members.extend(arrays.features.iter().map(|feature| (feature.clone(), "an array")));
+                members.extend(arrays.features.first().map(|name| (format!("{name}/length"), "lengths of arrays")));
+            }
             Field::Tokens(tokens) => {
                 let names = ["segment_ids", "position_ids", "seq_lens"];
                 members.extend(names.map(|name| (name.to_owned(), "what packed rows have")));

@@ -74,7 +74,7 @@ def scenes(tmp_path_factory):
         Image.fromarray(pixels).save(out, "PNG")
         return out.getvalue()
 
-    features = {"volume": st.Array(), "flags": st.Array(), "halves": st.Array()}
+    features = {"volume": st.Array(), "flags": st.Array(), "halves": st.Array(), "cloud": st.Array()}
     features |= {"after": "bytes", "map": "bytes", "map2": "bytes", "depth": "bytes", "text": "bytes", "number": "int64"}
     features |= {"pair": "float", "tokens": "int64", "weights": "float64", "length": "int64", "unsigned": "uint64"}
     features |= {"image/object/bbox": "float", "image/object/class/label": "int64", "image/object/keypoints": "float"}
@@ -95,6 +95,7 @@ def scenes(tmp_path_factory):
                 "tokens": tokens, "weights": tokens / 3, "length": len(tokens), "unsigned": [2**63 + number] * (number % 3),
                 "image/object/bbox": corners.ravel(), "image/object/class/label": np.arange(count),
                 "image/object/keypoints": points.ravel(),
+                "cloud": random.random((number % 9, 3)).astype(np.float32),
                 "volume": random.integers(-9, 9, (6, 7, 8)).astype(np.int16), "flags": random.random((5, 3)) < 0.5,
                 "halves": random.random((4, 4)).astype(np.float16),
             })  # fmt: skip
@@ -121,11 +122,12 @@ others = [
     st.Arrays("volume"),
     st.Arrays("flags"),
     st.Arrays("halves"),
+    st.RaggedArrays("cloud", 5, rotate="z", jitter=0.1),
     "number", "pair", "text", "tokens", "weights", "unsigned",
 ]
 shapes = compare(6, [st.Image(STEPS, **OUTPUT), *others])
 assert {("image", (6, 3, 24, 24)), ("after", (6, 3, 24, 24)), ("depth", (6, 24, 24, 1)), ("mask", (6, 24, 24))} <= shapes, shapes
-assert ("volume", (6, 6, 7, 8)) in shapes
+assert {("volume", (6, 6, 7, 8)), ("cloud", (6, 5, 3)), ("cloud/length", (6,))} <= shapes, shapes
 compare(5, [st.Image(STEPS, dtype="bfloat16", layout="NHWC"), *others], bfloat16=("image", "after"))
 """)
 

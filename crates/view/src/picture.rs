@@ -2,7 +2,6 @@
 //! placeholder.
 
 use crate::text;
-use shardtool_decode::scratch_pool::{Admitted, ScratchPool};
 use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Filter, Format, ImageInfo, LabelDtype, LabelMap, Limits, Orientation,
     Pipeline, PixelFormat, PixelsRef, Plan, Random, RegionOptions, Transform, TransformScratch, catch_library_panic,
@@ -10,6 +9,7 @@ use shardtool_decode::{
 };
 use shardtool_format::example::Feature;
 use shardtool_format::{index, names};
+use shardtool_host::scratch_pool::{Admitted, ScratchPool};
 use shardtool_load::{Image, SampleDraws};
 use shardtool_read::{Record, Split};
 use std::sync::OnceLock;

@@ -1,22 +1,27 @@
-//! Arrays of any number of dimensions in a batch: volumes, audio, embeddings. Each row gets a crop of its record's array,
-//! perhaps flipped and rotated by quarter turns; only the chunks that the crop meets are decompressed.
+//! Arrays of any number of dimensions in a batch: volumes, audio, embeddings, point clouds. Only the chunks that a row needs are
+//! decompressed.
 //!
 //! | module | content |
 //! |---|---|
-//! | `resolved` | groups checked against the dataset: types and shapes of a row |
-//! | `pad_value` | the value around an array that is smaller than its crop |
+//! | `group` | what the loader knows of a group of arrays, of whichever kind |
+//! | `crop` | a crop of each array, perhaps flipped and rotated by quarter turns, or the array in the geometry of the record's image |
+//! | `ragged` | arrays whose first dimension differs between records: some of their elements, rotated, with noise |
+//! | `resolved` | groups checked against the dataset |
+//! | `pad_value` | the value where a row has no element of the record's |
 //! | `stored` | the array of a record |
-//! | `geometry` | crop, flips and rotations drawn for a sample |
-//! | `in_image` | arrays with an element for each pixel of the image |
+//! | `positions` | arrays with an element for each pixel of the image |
 //! | `planned` | the arrays of a record: planned, then written into their rows |
 
-mod geometry;
-mod in_image;
+mod crop;
+mod group;
 mod pad_value;
 mod planned;
+mod positions;
+mod ragged;
 mod resolved;
 mod stored;
 
-pub(crate) use in_image::{OUTSIDE, Positions};
-pub(crate) use planned::{ArrayScratch, PlannedArrays};
+pub(crate) use group::ArrayScratch;
+pub(crate) use planned::PlannedArrays;
+pub(crate) use positions::{OUTSIDE, Positions};
 pub(crate) use resolved::ResolvedArrays;

@@ -65,6 +65,11 @@ impl<'r> StoredArray<'r> {
         self.shape.iter().map(|length| *length as u64).collect()
     }
 
+    /// Returns the whole array as a box.
+    pub(crate) fn all(&self) -> ArrayBox {
+        ArrayBox::contiguous(vec![0; self.shape.len()], self.shape())
+    }
+
     /// Returns the bytes of its elements.
     pub(crate) fn bytes(&self) -> u64 {
         self.shape.iter().fold(self.dtype.bytes() as u64, |bytes, length| bytes.saturating_mul(*length as u64))

@@ -132,13 +132,13 @@ impl Batch {
         })
     }
 
-    /// Returns the arrays of every [`Arrays`](crate::Arrays), in their order.
+    /// Returns the arrays of every [`Arrays`](crate::Arrays), then of every [`RaggedArrays`](crate::RaggedArrays), in their order.
     pub fn arrays(&self) -> impl Iterator<Item = Array<'_>> {
-        let arrays = self.0.config.arrays.with_shapes().zip(&self.0.memory().arrays);
-        arrays.map(|((array, shape), rows)| Array {
-            feature: &array.feature,
+        let arrays = self.0.config.arrays.outputs().zip(&self.0.memory().arrays);
+        arrays.map(|(array, rows)| Array {
+            feature: &array.name,
             dtype: array.dtype,
-            shape: [self.len()].into_iter().chain(shape.iter().map(|length| *length as usize)).collect(),
+            shape: [self.len()].into_iter().chain(array.shape.iter().map(|length| *length as usize)).collect(),
             buffer: rows.buffer(),
             bytes: rows.bytes().unwrap_or_default(),
         })

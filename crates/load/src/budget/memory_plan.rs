@@ -1,13 +1,12 @@
 //! The memory plan: what a loader needs, what is available, and how its budget is divided.
 
 use super::reservation;
+use crate::memory_pressure::MIN_BATCHES;
 use crate::units::Bytes;
-use shardtool_decode::system_memory::{self, Limit, SystemLimits};
+use shardtool_host::system_memory::{self, Limit, SystemLimits};
 use std::fmt;
 use std::path::Path;
 
-/// Minimum number of batches of a replica: one that the consumer holds, one being built.
-pub(crate) const MIN_BATCHES: u64 = 2;
 /// Bytes that a worker takes and no budget counts: its stack, and freed memory that the allocator keeps. Measured with 1 to 16
 /// workers at the smallest budget: up to 2.3 MiB each.
 const WORKER_OVERHEAD: u64 = 11 << 18;
@@ -139,7 +138,7 @@ impl MemoryPlan {
     /// The smallest budget that works, in bytes.
     pub fn minimum(&self) -> u64 {
         let held = self.source + self.indexes + self.tables + self.decoded;
-        held + self.replicas * MIN_BATCHES * self.batch + self.scratch
+        held + self.replicas * MIN_BATCHES as u64 * self.batch + self.scratch
     }
 
     /// Bytes that depend neither on batches nor on images that are being decoded.
@@ -193,7 +192,7 @@ impl MemoryPlan {
         let left = self.budget.saturating_sub(self.fixed()).saturating_sub(scratch);
         let most = if self.given { usize::MAX } else { self.prefetch as usize + 1 };
         let fitting = left / (self.replicas * (self.batch + unforeseen)).max(1);
-        (fitting.max(MIN_BATCHES) as usize).min(most.max(MIN_BATCHES as usize))
+        (fitting as usize).max(MIN_BATCHES).min(most.max(MIN_BATCHES))
     }
 }
 

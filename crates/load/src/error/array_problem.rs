@@ -26,6 +26,42 @@ pub enum ArrayProblem {
         /// The dimension, from 0.
         dimension: usize,
     },
+    /// A feature of an option that is not one of the group.
+    #[error("`{option}` names it, but it is not one of the features of its group")]
+    NotInGroup {
+        /// The option.
+        option: &'static str,
+    },
+    /// An option that changes nothing without another one.
+    #[error("`{option}` without `rotate` or `jitter`: leave it out, or give these")]
+    Unused {
+        /// The option.
+        option: &'static str,
+    },
+    /// A number that an option cannot have.
+    #[error("`{name}` is {found}: expected {expected}")]
+    Number {
+        /// The option.
+        name: &'static str,
+        /// As given.
+        found: f64,
+        /// What it can have.
+        expected: &'static str,
+    },
+    /// Ragged arrays without dimensions.
+    #[error("it has no dimension: expected arrays with a length, such as [n, 3]")]
+    NoLength,
+    /// Coordinates or directions that are not points.
+    #[error(
+        "its elements are rotated or get noise, but it is of {dtype} with shape {shape:?}: expected [n, 3] or more columns of float32 or \
+         float64"
+    )]
+    Coordinates {
+        /// The shape of the first record's.
+        shape: Vec<u64>,
+        /// Its type.
+        dtype: &'static str,
+    },
     /// Something other than a probability.
     #[error("`flip` is {found} for dimension {dimension}: expected a probability from 0 to 1")]
     Probability {

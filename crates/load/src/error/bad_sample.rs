@@ -183,6 +183,18 @@ pub enum SampleError {
         /// Its shape.
         expected: Vec<u64>,
     },
+    /// Ragged arrays of one record have different lengths.
+    #[error("array `{feature}` has {found} elements, but `{other}` of the same group has {expected}")]
+    ArrayLengths {
+        /// The feature.
+        feature: String,
+        /// The length of the array.
+        found: u64,
+        /// The first feature of the group.
+        other: String,
+        /// Its length.
+        expected: u64,
+    },
     /// An array that follows the geometry of the image has another size.
     #[error(
         "array `{feature}` is {} x {} (height x width), but the image is {} x {}, whose geometry it follows (`image_axes`): scale it \
@@ -287,6 +299,7 @@ impl SampleError {
             | SampleError::ArrayShape { .. }
             | SampleError::ArraySmall { .. }
             | SampleError::ArrayShapes { .. }
+            | SampleError::ArrayLengths { .. }
             | SampleError::ArrayImageSize { .. }
             | SampleError::NoFrames { .. }
             | SampleError::Values { .. }

@@ -76,7 +76,7 @@ fn chunks(
     let example = record.example().ok()?;
     let planned = PlannedArrays::of(&example, &config.arrays, draws).ok()?;
     let mut ranges = vec![];
-    for (feature, numbers) in planned.chunks(&config.arrays) {
+    for (feature, numbers) in planned.chunks() {
         let values = shard.value_ranges(at, feature).ok()??;
         for number in numbers {
             ranges.push(shard.value_in_shard(at, *values.get(number as usize)?).ok()?);

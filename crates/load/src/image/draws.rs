@@ -7,6 +7,9 @@ use shardtool_order::Rng;
 /// order-spec.md.
 const ARRAY_VIEWS: u64 = 1 << 32;
 
+/// As [`ARRAY_VIEWS`], of the first group of ragged arrays.
+const RAGGED_VIEWS: u64 = 2 << 32;
+
 /// Which sample of which epoch the numbers are drawn for.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleDraws {
@@ -32,6 +35,11 @@ impl SampleDraws {
     /// Returns the stream of one step of a group of arrays. Groups are numbered from 0, and so are steps.
     pub(crate) fn arrays(self, group: u64, step: u64) -> impl Random {
         Stream(Rng::step(self.seed, self.epoch, self.source_position, ARRAY_VIEWS + group, step))
+    }
+
+    /// Returns one of the streams of a group of ragged arrays. Groups are numbered from 0, and so are streams.
+    pub(crate) fn ragged(self, group: u64, stream: u64) -> impl Random {
+        Stream(Rng::step(self.seed, self.epoch, self.source_position, RAGGED_VIEWS + group, stream))
     }
 
     /// Returns the start, below `starts`, of a clip of this sample that begins at random. Its stream is that of step `clip` of

@@ -25,6 +25,8 @@ pub enum Part {
     Arrays,
     /// Arrays that follow the geometry of the image.
     ArraysInImage,
+    /// Arrays that differ in length.
+    RaggedArrays,
     /// Packed rows.
     Tokens,
     /// Mixing of any kind.
@@ -67,7 +69,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
         ),
         row(
             Clip,
-            &[Arrays, ArraysInImage, BatchTransform, AspectRatioBuckets],
+            &[Arrays, ArraysInImage, RaggedArrays, BatchTransform, AspectRatioBuckets],
             "a row has several frames, but arrays, mixing and buckets are defined for one image",
         ),
         row(
@@ -92,7 +94,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
         ),
         row(
             Tokens,
-            &[Image, Record, Clip, Arrays, AspectRatioBuckets, LengthBuckets],
+            &[Image, Record, Clip, Arrays, RaggedArrays, AspectRatioBuckets, LengthBuckets],
             "a row has the tokens of several samples: only columns are packed",
         ),
         row(AspectRatioBuckets, &[ArraysInImage], "rows of an array have one shape, but the buckets have several"),
@@ -111,7 +113,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 16] = [
+    pub const ALL: [Part; 17] = [
         Part::Record,
         Part::Image,
         Part::SeveralViews,
@@ -121,6 +123,7 @@ impl Part {
         Part::Clip,
         Part::Arrays,
         Part::ArraysInImage,
+        Part::RaggedArrays,
         Part::Tokens,
         Part::BatchTransform,
         Part::MixUpOrCutMix,
@@ -142,6 +145,7 @@ impl Part {
             Part::Clip => "`Clip`",
             Part::Arrays => "`Arrays`",
             Part::ArraysInImage => "`Arrays` with `image_axes`",
+            Part::RaggedArrays => "`RaggedArrays`",
             Part::Tokens => "`Tokens`",
             Part::BatchTransform => "a batch transform",
             Part::MixUpOrCutMix => "`MixUp` or `CutMix`",
@@ -181,6 +185,7 @@ impl Part {
                 Field::Arrays(arrays) => {
                     parts.push(if arrays.image_axes.is_some() { Part::ArraysInImage } else { Part::Arrays });
                 }
+                Field::RaggedArrays(_) => parts.push(Part::RaggedArrays),
                 Field::Column(_) => {}
                 Field::Tokens(_) => parts.push(Part::Tokens),
             }

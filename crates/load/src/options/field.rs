@@ -1,6 +1,6 @@
 //! Fields: what a batch has of each record.
 
-use super::{Arrays, Clip, Column, FurtherImage, Image, Mask, Objects, Tokens};
+use super::{Arrays, Clip, Column, FurtherImage, Image, Mask, Objects, RaggedArrays, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub enum Field {
     Clip(Clip),
     /// Arrays, such as volumes.
     Arrays(Arrays),
+    /// Arrays that differ in length, such as point clouds.
+    RaggedArrays(RaggedArrays),
     /// The values of a feature.
     Column(Column),
     /// Rows of several samples of tokens.
@@ -40,4 +42,4 @@ macro_rules! from {
     };
 }
 
-from!(Image, FurtherImage, Mask, Objects, Clip, Arrays, Column, Tokens);
+from!(Image, FurtherImage, Mask, Objects, Clip, Arrays, RaggedArrays, Column, Tokens);

@@ -8,7 +8,7 @@
 //! | `image`, `decoded_cache` | images, how pixels are decoded and delivered; the cache of decoded images |
 //! | `further_image`, `mask`, `objects` | what goes through the steps of an image with it |
 //! | `clip` | frames of videos |
-//! | `arrays` | volumes and other arrays |
+//! | `arrays`, `ragged_arrays` | volumes and other arrays; those that differ in length, such as point clouds |
 //! | `column` | values of a feature |
 //! | `tokens` | rows of several samples |
 //! | `batch_transform`, `buckets` | mixing of batches; batches of one shape each |
@@ -37,6 +37,7 @@ mod mask;
 mod number;
 mod objects;
 mod prefetch;
+mod ragged_arrays;
 mod replica;
 mod schema;
 mod size;
@@ -61,6 +62,7 @@ pub use mask::Mask;
 pub use objects::{BOXES, BoxFormat, BoxUnit, CLASSES, Objects};
 pub(crate) use prefetch::DEFAULT_BATCHES;
 pub use prefetch::{PageCache, Prefetch};
+pub use ragged_arrays::{Axis, RaggedArrays, Select};
 pub use replica::Replicas;
 pub use schema::option_schemas;
 pub use size::parse_size;

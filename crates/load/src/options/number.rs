@@ -18,6 +18,16 @@ fn number<E: Error>(read: &Number<'_>) -> Result<f64, E> {
     }
 }
 
+/// Reads a number.
+pub(super) fn one<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    number(&Number::deserialize(from)?)
+}
+
+/// Reads a number, or nothing.
+pub(super) fn some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    Option::<Number<'de>>::deserialize(from)?.as_ref().map(number).transpose()
+}
+
 /// Reads a list of numbers, or nothing.
 pub(super) fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<f64>>, D::Error> {
     let read = Option::<Vec<Number<'de>>>::deserialize(from)?;

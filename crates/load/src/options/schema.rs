@@ -2,7 +2,7 @@
 
 use super::{
     Arrays, AspectRatioBuckets, BadSamples, Clip, Column, DecodedCache, Devices, FurtherImage, Image, LengthBuckets,
-    Mask, Mosaic, Objects, Pairs, Pixels, Prefetch, Replicas, Tokens,
+    Mask, Mosaic, Objects, Pairs, Pixels, Prefetch, RaggedArrays, Replicas, Tokens,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
@@ -55,6 +55,7 @@ pub fn option_schemas() -> Value {
         "Objects": describe::<Objects>(),
         "Clip": describe::<Clip>(),
         "Arrays": describe::<Arrays>(),
+        "RaggedArrays": describe::<RaggedArrays>(),
         "Column": describe::<Column>(),
         "Tokens": describe::<Tokens>(),
         "Pairs": describe::<Pairs>(),

@@ -16,14 +16,13 @@ pub(super) fn prepare(
     arrays: &PlannedArrays<'_>,
     image: &PlannedImage<'_>,
 ) -> Result<u64, SampleError> {
-    let resolved = &engine.config.arrays;
-    arrays.check_size(resolved, image.size())?;
+    arrays.check_size(image.size())?;
     if image.moves_pixels() {
-        for feature in arrays.unmoved(resolved, image.size()) {
+        for feature in arrays.unmoved(image.size()) {
             engine.notices.add(Notice::UnmovedArray { feature: feature.to_owned(), size: image.size() });
         }
     }
-    Ok(if resolved.follow_image() { image.position_scratch() } else { 0 })
+    Ok(if engine.config.arrays.follow_image() { image.position_scratch() } else { 0 })
 }
 
 /// Finds the positions of the image's pixels, if an array follows it.

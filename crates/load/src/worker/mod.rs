@@ -1,34 +1,39 @@
 //! A worker thread: claims rows in order, and fills each from its record.
+//!
+//! | module | content |
+//! |---|---|
+//! | this one | the thread; what becomes of a row whose sample is bad |
+//! | `row` | a row of one sample: obtained, planned, written |
+//! | `attempt` | the loop that does so, perhaps again, in bounded memory; model-checked |
+//! | `frames` | the frames of clips, without the rest of their records |
+//! | `in_image` | arrays that follow the geometry of their image |
+//! | `packed` | a row of several samples |
+//! | `mask` | a row without a sample |
 
-mod clip;
+mod attempt;
+mod frames;
 mod in_image;
 mod mask;
 mod packed;
+mod row;
 
-use crate::arrays::PlannedArrays;
 use crate::bad_samples::bad_sample;
 use crate::batch::{RowOut, SharedBatch};
 use crate::buffer::RowPixels;
 use crate::engine::Engine;
 use crate::error::{BadSample, Error, Result, SampleError};
-use crate::groups::Images;
 use crate::handover::Work;
-use crate::image::{self, DecodeScratch, Decoding, PlannedClips, PlannedImage, SampleCache, SampleDraws, ScratchBytes};
-use crate::memory_pressure::{Admission, Refused, ScratchAdmission};
-use crate::meters::{ReadTimer, WorkerMeters};
+use crate::image::DecodeScratch;
+use crate::meters::WorkerMeters;
 use crate::options::OnBad;
-use crate::packing;
 use crate::plan::Walk;
 use crate::read_ahead::{ReadAhead, cursor};
 use crate::splits::RecordLocation;
 use mask::mask;
 use shardtool_order::{PackedSample, Sample};
-use shardtool_read::Record;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 pub(crate) struct Worker<'e> {
     /// Not a counted reference: all workers would write its count for each sample.
@@ -54,15 +59,6 @@ struct RowTarget<'a> {
     out: &'a mut RowOut,
 }
 
-/// The memory of a row that is being filled, beyond its place in the batch.
-struct RowMemory<'e> {
-    pool: &'e ScratchAdmission,
-    /// Bytes of a record that is not mapped; 0 if it is.
-    record: u64,
-    /// `None` if the record alone is too large.
-    admission: Option<Admission<'e>>,
-}
-
 /// Why a row has no sample.
 enum RowError {
     /// The sample is bad.
@@ -84,22 +80,6 @@ impl RowError {
             Ok(bad) => RowError::Bad(Box::new(bad)),
             Err(error) => RowError::Run(error),
         }
-    }
-}
-
-/// Why a row could not be filled from its record.
-enum FillError {
-    Sample(SampleError),
-    Run(Error),
-    /// The batch was cancelled.
-    Cancelled,
-    /// The row needs this many bytes of scratch in total, which are not free.
-    NeedsScratch(u64),
-}
-
-impl<E: Into<SampleError>> From<E> for FillError {
-    fn from(error: E) -> Self {
-        FillError::Sample(error.into())
     }
 }
 
@@ -251,193 +231,6 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Reads one sample and fills a row with its pixels, columns and id. `row` is the row whose record may have been
-    /// requested ahead.
-    fn sample(
-        &mut self,
-        batch: &SharedBatch,
-        Sample { source_position, id }: Sample,
-        row: Option<usize>,
-        target: &mut RowTarget<'_>,
-    ) -> std::result::Result<(), RowError> {
-        self.current = Some(id);
-        let engine = self.engine;
-        let config = &engine.config;
-        let at = config.splits.locate(id).map_err(Error::from)?;
-        let shard = at.open().map_err(|e| RowError::of(id, &at, e.into()))?;
-        if config.is_exact() {
-            shard.read_exactly();
-        }
-        if self.row_of_frames(batch, (Sample { source_position, id }, row), &shard, &at, target)? {
-            return Ok(());
-        }
-        let decodes = config.images().is_some() || !config.arrays.is_empty();
-        // A record that is not mapped is read into memory, which counts as scratch.
-        let mut record_bytes = match shard.bytes().mapped() {
-            None if decodes => {
-                let frame = shard.frame(at.row).map_err(|e| RowError::of(id, &at, e.into()))?;
-                frame.end - frame.start
-            }
-            _ => 0,
-        };
-        let mut needed = record_bytes;
-        // The record is dropped before the memory that counts it.
-        let (_memory, record) = loop {
-            let admission = match engine.scratch.admit(batch, needed) {
-                Ok(admission) => Some(admission),
-                Err(Refused::Cancelled) => return Err(RowError::Run(Error::Stopped)),
-                // `decode` reports this with the image's size.
-                Err(Refused::TooLarge(_)) => None,
-            };
-            if record_bytes > 0 {
-                // What earlier images left counts as well.
-                self.scratch.trim(engine.scratch.kept().saturating_sub(record_bytes));
-            }
-            let mut memory = RowMemory { pool: &engine.scratch, record: record_bytes, admission };
-            self.reads += 1;
-            let timer = ReadTimer::start(self.reads);
-            let fetched = engine.fetcher.as_ref().zip(row).and_then(|(fetcher, row)| fetcher.fetched(batch, row, id));
-            if fetched.is_none() && batch.is_cancelled() {
-                // The loader ends or has moved: the record is not needed, and reading it may take as long as a server does.
-                return Err(RowError::Run(Error::Stopped));
-            }
-            let record = match fetched {
-                Some(Ok(parts)) => shard.frame(at.row).and_then(|frame| match parts.bytes(&frame) {
-                    Some(bytes) => shard.record_in(at.row, bytes.to_vec()),
-                    None => config.arrays.record_of_parts(&shard, at.row, |range| parts.bytes(range)),
-                }),
-                Some(Err(error)) => Err(clip::unread(&shard, error)),
-                None => config.arrays.record(&shard, at.row),
-            };
-            timer.stop(self.meters);
-            let record = record.map_err(|e| RowError::of(id, &at, e.into()))?;
-            if decodes && record_bytes == 0 && record.buffer_bytes() > 0 {
-                // Its mapping could not be read, so it was read into memory after all.
-                record_bytes = record.buffer_bytes();
-                needed = record_bytes;
-                continue;
-            }
-            let decoded = self.decode(batch, source_position, &record, &mut memory, &at, target);
-            if record.check_readable().is_err() {
-                // What was decoded may be wrong. Unless it is the index, the record is read again without the mapping.
-                shard.check_index_readable().map_err(|e| RowError::of(id, &at, e.into()))?;
-                continue;
-            }
-            match decoded {
-                Ok(()) => break (memory, record),
-                Err(FillError::NeedsScratch(bytes)) => needed = bytes,
-                Err(FillError::Sample(error)) => return Err(RowError::of(id, &at, error)),
-                Err(FillError::Run(error)) => return Err(RowError::Run(error)),
-                Err(FillError::Cancelled) => return Err(RowError::Run(Error::Stopped)),
-            }
-        };
-        let read = record.data().len() as u64 - record.unread_bytes();
-        self.meters.bytes.fetch_add(read, Ordering::Relaxed);
-        (target.out.id, target.out.valid) = (id as i64, true);
-        if config.keeps_records {
-            target.out.record = Some(record);
-            return Ok(());
-        }
-        if config.release {
-            shard.release(at.row);
-        }
-        Ok(())
-    }
-
-    /// Fills a row's columns from a record, then its pixels once their scratch is admitted, in addition to the record's
-    /// own bytes.
-    fn decode(
-        &mut self,
-        batch: &SharedBatch,
-        source_position: u64,
-        record: &Record,
-        memory: &mut RowMemory<'_>,
-        at: &RecordLocation<'_>,
-        target: &mut RowTarget<'_>,
-    ) -> std::result::Result<(), FillError> {
-        let engine = self.engine;
-        let config = &engine.config;
-        let mut example = None;
-        for (column, cell) in config.columns.iter().zip(&mut target.out.cells) {
-            column.read(at.number, record, &mut example, cell)?;
-        }
-        if let Some(packing) = config.plan.packing() {
-            let (expected, capacity) = (packing.tokens(source_position) as usize, packing.capacity() as usize);
-            packing::check_lengths(&config.columns, &target.out.cells, expected, capacity)?;
-        }
-        if config.images().is_none() && config.arrays.is_empty() {
-            return Ok(());
-        }
-        let draws = SampleDraws { seed: config.plan.seed(), epoch: batch.epoch, source_position };
-        if let Some((images, clip)) = config.images().and_then(|images| Some((images, images.clip.as_ref()?))) {
-            let planned = PlannedClips::of_record(record, images, clip, draws)?;
-            return self.fill_clips(batch, &planned, Some(record), memory, at, target);
-        }
-        let arrays = match (config.arrays.is_empty(), example) {
-            (true, _) => None,
-            (false, Some(example)) => Some(PlannedArrays::of(&example, &config.arrays, draws)?),
-            (false, None) => Some(PlannedArrays::of(&record.example()?, &config.arrays, draws)?),
-        };
-        let objects = config.objects.as_ref();
-        objects.map_or(Ok(()), |objects| objects.check(&target.out.cells))?;
-        let of_objects = objects.map(|objects| (objects, &target.out.cells[..]));
-        let views = config.views.of(batch.bucket());
-        let image = match config.images() {
-            Some(images) => Some((images, PlannedImage::of(record, images, |_| views, draws, of_objects)?)),
-            None => None,
-        };
-        let positions = match (&arrays, &image) {
-            (Some(arrays), Some((_, planned))) => in_image::prepare(engine, arrays, planned)?,
-            _ => 0,
-        };
-        let scratch = ScratchBytes {
-            images: positions + image.as_ref().map_or(0, |(_, planned)| planned.scratch),
-            arrays: arrays.as_ref().map_or(0, |arrays| arrays.scratch),
-        };
-        let size = image.as_ref().map(|(_, planned)| planned.size());
-        let kept = self.admit_scratch(batch, memory, scratch, size, at)?;
-        let sample = (self.current.unwrap_or(u64::MAX), record);
-        let written = write((engine, self.meters), sample, image, arrays.as_ref(), &mut self.scratch, target);
-        self.scratch.trim(kept);
-        Ok(written?)
-    }
-
-    /// Admits scratch to a record, with an image of this width and height if it has one, in addition to the record's own bytes.
-    /// Returns how many bytes the worker may keep afterwards.
-    fn admit_scratch(
-        &mut self,
-        batch: &SharedBatch,
-        memory: &mut RowMemory<'_>,
-        scratch: ScratchBytes,
-        size: Option<(u32, u32)>,
-        at: &RecordLocation<'_>,
-    ) -> std::result::Result<u64, FillError> {
-        let needed = memory.record + scratch.sum();
-        let kept = memory.pool.kept();
-        self.scratch.prepare(scratch, kept.saturating_sub(memory.record));
-        match &mut memory.admission {
-            // To avoid deadlock, a worker never waits while it holds scratch: it returns all of it and requests the sum.
-            Some(admission) if memory.record > 0 => {
-                if !admission.extend(needed) {
-                    return Err(FillError::NeedsScratch(needed));
-                }
-            }
-            admission => {
-                *admission = Some(memory.pool.admit(batch, needed).map_err(|refused| match refused {
-                    Refused::Cancelled => FillError::Cancelled,
-                    Refused::TooLarge(allowed) => {
-                        let (shard, record) = (at.path(), at.row);
-                        FillError::Run(match size {
-                            Some((width, height)) => Error::Scratch { shard, record, width, height, needed, allowed },
-                            None => Error::ArrayScratch { shard, record, needed, allowed },
-                        })
-                    }
-                })?);
-            }
-        }
-        Ok(kept)
-    }
-
     /// Returns the cursor through the epoch of this batch's replica.
     fn cursor(&mut self, batch: &SharedBatch) -> &mut Walk {
         cursor(&self.engine.config, &mut self.cursors[batch.replica], batch.replica, batch.epoch)
@@ -455,43 +248,4 @@ impl<'e> Worker<'e> {
             message: message.unwrap_or_else(|| "(the panic's value is not text)".to_owned()),
         }
     }
-}
-
-/// Writes the image and the arrays of the record of sample `id`, whose scratch was admitted, into its row.
-fn write(
-    (engine, meters): (&Engine, &WorkerMeters),
-    (id, record): (u64, &Record),
-    image: Option<(&Images, PlannedImage<'_>)>,
-    arrays: Option<&PlannedArrays<'_>>,
-    scratch: &mut DecodeScratch,
-    target: &mut RowTarget<'_>,
-) -> std::result::Result<(), SampleError> {
-    let config = &engine.config;
-    if let Some(arrays) = arrays {
-        let start = Instant::now();
-        if let Some((_, planned)) = &image {
-            in_image::find_positions(engine, planned, scratch)?;
-        }
-        let read = arrays.write(record, &config.arrays, &mut scratch.arrays, &mut target.pixels.arrays)?;
-        meters.bytes.fetch_add(read, Ordering::Relaxed);
-        meters.decode.add(start.elapsed(), u64::from(image.is_none()));
-    }
-    let Some((images, planned)) = image else { return Ok(()) };
-    if let Some(objects) = &config.objects {
-        planned.map_objects(objects, &mut target.out.cells);
-    }
-    let decoding = decoding((engine, meters), images, id, Some(record));
-    image::write_row(planned, decoding, &mut target.pixels, scratch)
-}
-
-/// Returns how the images of sample `id` are decoded. They lie in `record`, unless their bytes were copied.
-fn decoding<'c>(
-    (engine, meters): (&'c Engine, &'c WorkerMeters),
-    images: &'c Images,
-    id: u64,
-    record: Option<&'c Record>,
-) -> Decoding<'c> {
-    let cache = engine.decoded.as_ref().map(|images| SampleCache { images, id, record });
-    let (custom, format) = (images.pixels.custom.as_ref().map(|custom| &custom.0), images.pixel_format());
-    Decoding { images, normalizer: engine.config.normalizer.as_ref(), custom, format, cache, meters }
 }

@@ -2,10 +2,11 @@
 
 use crate::arrays::{config, group, rows};
 use crate::arrays_dataset::{Stored, open, write};
-use shardtool_load::{Config, Loader, OnBad};
+use shardtool_load::{Config, Loader, OnBad, RaggedArrays, Select};
 use shardtool_order::Order;
 use shardtool_read::{Access, Dataset, Split};
 use shardtool_store_server::{Fault, Faults, Options as Serve, Server};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 const EPOCHS: u64 = 6;
@@ -79,6 +80,38 @@ fn only_the_chunks_that_crops_meet_are_requested() {
         assert!(sent < stored + stored * EPOCHS / 2, "{order}: {sent} bytes for {EPOCHS} epochs of {stored} bytes");
         assert!(loader.bad_samples().is_empty() && expected.bad_samples().is_empty());
     }
+}
+
+#[test]
+fn only_the_chunks_of_a_window_are_requested() {
+    let temp = tempfile::tempdir().unwrap();
+    let record = |n: i64| {
+        let elements: Vec<u16> = (0..96 * (9_000 + n)).map(|at| (at * 31 + n) as u16).collect();
+        vec![Stored::u16("ct", &[9_000 + n, 96], &[512, 96], "raw", &elements)]
+    };
+    let folder = temp.path().join("bucket/set");
+    write(&folder, &["ct"], &(0..5).map(record).collect::<Vec<_>>(), None);
+    let local = open(&folder, Access::Mmap);
+    let (server, remote) = serve(temp.path(), Faults::default());
+    let windows = |split: &Split, select: Select| {
+        let mut arrays = RaggedArrays::new(vec!["ct".to_owned()], NonZeroU64::new(8).unwrap());
+        arrays.select = select;
+        let mut config = crops(split, Order::Shuffled);
+        config.fields = vec![arrays.into()];
+        config
+    };
+    let mut sent = vec![];
+    for select in [Select::Window, Select::Subset] {
+        let mut expected = Loader::new(&windows(&local, select)).unwrap();
+        let before = server.bytes();
+        let mut loader = Loader::new(&windows(&remote, select)).unwrap();
+        while let Some(batch) = loader.next_batch().unwrap() {
+            assert!(batch.valid()[0]);
+            assert_eq!(rows(&batch, "ct"), rows(&expected.next_batch().unwrap().unwrap(), "ct"));
+        }
+        sent.push(server.bytes() - before);
+    }
+    assert!(sent[0] < sent[1] / 4, "{sent:?} bytes");
 }
 
 #[test]

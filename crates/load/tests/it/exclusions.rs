@@ -6,12 +6,12 @@ use shardtool_decode::{Pipeline, Transform};
 use shardtool_format::manifest::DType;
 use shardtool_load::{
     Arrays, AspectRatioBuckets, BatchTransform, Clip, Config, EXCLUSIONS, Error, Exclusion, Field, FurtherImage, Image,
-    InvalidOptions, LengthBuckets, Loader, Mask, Mosaic, Objects, Pairs, Part, Tokens, View,
+    InvalidOptions, LengthBuckets, Loader, Mask, Mosaic, Objects, Pairs, Part, RaggedArrays, Tokens, View,
 };
 use shardtool_order::{Order, Policy, Remainder};
 use shardtool_pack::{Label, Sample, Value, Writer, WriterOptions};
 use shardtool_read::{Access, Split};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 
 const SAMPLES: i64 = 11;
@@ -34,7 +34,7 @@ fn everything(folder: &Path) -> Split {
         ("tokens", DType::Int64),
     ];
     options.features = features.map(|(name, dtype)| (name.to_owned(), dtype)).to_vec();
-    for array in ["depth", "ct"] {
+    for array in ["depth", "ct", "cloud"] {
         let members =
             [("", DType::Bytes), ("/shape", DType::Int64), ("/chunk", DType::Int64), ("/dtype", DType::Bytes)];
         let members = members.into_iter().chain([("/codec", DType::Bytes)]);
@@ -51,6 +51,7 @@ fn everything(folder: &Path) -> Split {
         let arrays = [
             Stored::u16("depth", &[height, width], &[16, 16], "raw", &elements(height * width)),
             Stored::u16("ct", &[6, 6, 6], &[3, 3, 3], "zstd", &elements(216)),
+            Stored::u16("cloud", &[number % 5, 3], &[2, 3], "raw", &elements(number % 5 * 3)),
         ];
         let arrays: Vec<_> = arrays.iter().flat_map(Stored::values).collect();
         let length = 1 + number % 4;
@@ -108,7 +109,8 @@ fn config(split: &Split, parts: &[Part]) -> Config {
     field(Part::Clip, Clip::new("frames", steps(SIDE), 2).into());
     field(Part::Arrays, Arrays::new(vec!["ct".to_owned()]).into());
     field(Part::ArraysInImage, in_image.into());
-    let row = NonZeroU32::new(8).unwrap();
+    let (row, length) = (NonZeroU32::new(8).unwrap(), NonZeroU64::new(3).unwrap());
+    field(Part::RaggedArrays, RaggedArrays::new(vec!["cloud".to_owned()], length).into());
     field(Part::Tokens, Tokens::new("length", row, [("tokens".to_owned(), -1.0)]).into());
     // Of images with objects, mosaics need no classes.
     let num_classes = (!has(Part::Objects) || has(Part::MixUpOrCutMix)).then_some(CLASSES);

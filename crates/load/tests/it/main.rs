@@ -25,6 +25,7 @@ mod output;
 mod packing;
 mod page_cache;
 mod pixel_formats;
+mod ragged_arrays;
 mod resume;
 mod samples;
 mod statistics;

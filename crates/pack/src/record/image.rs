@@ -1,11 +1,11 @@
 //! Converts an image for storage: keeps the file's bytes unless the image is resized or stored raw.
 
 use crate::{JpegLayout, Options, PixelStore, Reason, Resize};
-use shardtool_decode::scratch_pool::Admitted;
 use shardtool_decode::{
     self as decode, DecodeBudget, DecodeOptions, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd,
     reduce_longer, reduce_shorter, resize,
 };
+use shardtool_host::scratch_pool::Admitted;
 
 /// An image as stored.
 pub(crate) struct StoredImage<'a> {

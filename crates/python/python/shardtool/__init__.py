@@ -40,6 +40,7 @@ from .options import (
     Mosaic,
     Objects,
     Prefetch,
+    RaggedArrays,
     Replica,
     Tokens,
 )
@@ -127,6 +128,7 @@ __all__ = [
     "PackedPart",
     "Pad",
     "Prefetch",
+    "RaggedArrays",
     "Ragged",
     "RandAugment",
     "RandomAdjustSharpness",

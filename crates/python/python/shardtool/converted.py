@@ -47,7 +47,7 @@ class PixelsBase(Option):
 
 
 class ArraysBase(Option):
-    """The base of `Arrays`, whose value outside an array may be one number for all features, or a dict."""
+    """The base of `Arrays` and `RaggedArrays`, whose value outside an array may be one number for all features, or a dict."""
 
     def _json(self) -> dict[str, Any]:
         own = super()._json()
@@ -126,11 +126,19 @@ def decoded_cache(name: str, value: Any) -> Any:
 
 
 def features(name: str, value: Any) -> tuple[str, ...]:
-    """Returns the names of features, given one or a list of them."""
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, Sequence) or not names or not all(isinstance(one, str) for one in names):
+    """Returns the names of features, given one or a list of at least one."""
+    given = names(name, value)
+    if not given:
         raise OptionTypeError(f"`{name}` is {value!r}: expected the name of a feature, or a list of names")
-    return tuple(names)
+    return given
+
+
+def names(name: str, value: Any) -> tuple[str, ...]:
+    """Returns names, given one or a list of them."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+        raise OptionTypeError(f"`{name}` is {value!r}: expected the name of a feature, or a list of names")
+    return tuple(given)
 
 
 def planes(name: str, value: Any) -> tuple[tuple[int, int], ...]:

@@ -14,6 +14,7 @@ from .errors import OptionError, OptionTypeError
 from .option import Check
 from .options import (
     Arrays,
+    RaggedArrays,
     Clip,
     Column,
     FurtherImage,
@@ -69,14 +70,14 @@ class Views(Pixels):
 
 
 #: What a batch has of each record.
-Field: TypeAlias = "Image | Views | FurtherImage | Mask | Objects | Clip | Arrays | Column | Tokens"
+Field: TypeAlias = "Image | Views | FurtherImage | Mask | Objects | Clip | Arrays | RaggedArrays | Column | Tokens"
 #: The fields of a loader: one of them, a list of them (text is the feature of a `Column`), or the steps of an image. This is one
 #: sequence because type checkers infer no type for a list of several kinds from a union of sequences.
 Fields: TypeAlias = "Field | Sequence[Field | str | Step]"
 
 _NAMES = {
     Image: "image", Views: "image", FurtherImage: "further_image", Mask: "mask", Objects: "objects", Clip: "clip", Arrays: "arrays",
-    Column: "column", Tokens: "tokens",
+    RaggedArrays: "ragged_arrays", Column: "column", Tokens: "tokens",
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "Objects",
     "Pixels",
     "Prefetch",
+    "RaggedArrays",
     "Replica",
     "Tokens",
 ]
@@ -400,6 +401,70 @@ class Arrays(ArraysBase):
         "rotate90": converted.planes,
         "pad_value": converted.pad_value,
         "image_axes": option.optional(option.several(option.whole_from(0, 2**64 - 1), length=2)),
+    }
+    _positional: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, repr=False)
+class RaggedArrays(ArraysBase):
+    """Features with arrays whose first dimension differs between records, and is the same for all features of a record: the
+    points of a cloud with their colours and classes, or a sequence of embeddings. A batch has each as `[N, length, …]` of the
+    stored type by the feature's name, and `NAME/length`, of the first feature, as `[N]` of int64: how many elements of a row
+    are the record's. The others are padding; rows without a sample are zeros.
+
+    In this order: elements are selected, coordinates and directions are rotated, noise is added to the coordinates. The random
+    numbers of one group do not depend on those of another.
+
+    Parameters
+    ----------
+    features
+        The features, at least one.
+    length
+        Elements of a row, at least 1.
+    select
+        Which elements of a longer array a row has: `subset`, a random subset in the stored order; `window`, neighbours from a
+        random element on; `first`, the first ones.
+    rotate
+        The axis about which the first three columns of the coordinates are rotated, by an angle that is drawn for each sample.
+        Default: no rotation.
+    degrees
+        The largest angle of the rotation, in degrees, to either side; above 0, at most 180.
+    jitter
+        The standard deviation of the normal noise that is added to the first three columns of the coordinates, in their unit;
+        at least 0.
+    jitter_limit
+        The largest noise, to either side; above 0. Default: no limit.
+    coordinates
+        The feature whose first three columns are coordinates x, y and z, of float32 or float64. Default: the first feature.
+    directions
+        Features whose first three columns are directions, such as normals: they are rotated with the coordinates.
+    pad_value
+        The value of padding: one number for all features, or one for each. Default: 0.
+    """
+
+    features: str | Sequence[str]
+    length: int
+    _: KW_ONLY
+    select: Literal["subset", "window", "first"] = "subset"
+    rotate: Literal["x", "y", "z"] | None = None
+    degrees: float = 180.0
+    jitter: float = 0.0
+    jitter_limit: float | None = None
+    coordinates: str | None = None
+    directions: str | Sequence[str] = ()
+    pad_value: float | Mapping[str, float] | None = None
+
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "features": converted.features,
+        "length": option.whole_from(1, 2**64 - 1),
+        "select": option.choice("subset", "window", "first"),
+        "rotate": option.optional(option.choice("x", "y", "z")),
+        "degrees": option.real_from(0, 180),
+        "jitter": option.real_from(0),
+        "jitter_limit": option.optional(option.real_from(0)),
+        "coordinates": option.optional(option.text),
+        "directions": converted.names,
+        "pad_value": converted.pad_value,
     }
     _positional: ClassVar[int] = 2
 

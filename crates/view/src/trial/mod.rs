@@ -5,7 +5,7 @@ mod settings;
 pub(crate) use settings::{MAX_SECONDS, MAX_STEP, Ordering, Settings, Work, recipe};
 
 use crate::turn::Turn;
-use shardtool_decode::system_memory;
+use shardtool_host::system_memory;
 use shardtool_load::{Error, Loader, Monitor, Stats};
 use shardtool_read::Split;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Scratch memory of decoders, admitted in bytes before an image is decoded.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use super::sync::{Condvar, Mutex};
+use std::sync::PoisonError;
 
 /// Bytes that all workers may use together. Waiting workers are served in order of arrival (a ticket lock), so that
 /// small images cannot starve a large one. A worker must not wait for anything else while it holds bytes, so there is

@@ -1,6 +1,7 @@
 //! How much room large images need of the batches.
 
-use crate::budget::MIN_BATCHES;
+/// Batches that each replica has in memory, at least: one is built while the consumer has the other.
+pub(crate) const MIN_BATCHES: usize = 2;
 
 /// How much room large images need. Part of the supply, under the hand-over's lock.
 #[derive(Default)]
@@ -17,8 +18,8 @@ impl Pressure {
     pub(crate) fn batches_per_replica(&self, batches: usize, replicas: usize) -> usize {
         match (self.waiting, self.yielded) {
             (0, 0) => batches,
-            (0, yielded) => ((batches * replicas).saturating_sub(yielded) / replicas).max(MIN_BATCHES as usize),
-            _ => MIN_BATCHES as usize,
+            (0, yielded) => ((batches * replicas).saturating_sub(yielded) / replicas).max(MIN_BATCHES),
+            _ => MIN_BATCHES,
         }
     }
 }

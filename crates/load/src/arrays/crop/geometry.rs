@@ -1,7 +1,7 @@
 //! The crop, flips and rotations that are drawn for a sample.
 
-use super::resolved::Group;
 use crate::image::SampleDraws;
+use crate::options::Arrays;
 use shardtool_decode::{ArrayBox, Random};
 
 /// The random numbers of a group, in the order of the steps. Part of resuming: a change of a number changes batches.
@@ -13,15 +13,15 @@ enum Step {
 }
 
 /// Where the elements of an array are written in a row.
-pub(crate) struct Placement {
-    pub(crate) part: ArrayBox,
+pub(super) struct Placement {
+    pub(super) part: ArrayBox,
     /// Whether they fill the row.
-    pub(crate) fills: bool,
+    pub(super) fills: bool,
 }
 
 impl Placement {
     /// Returns that of a whole array of this shape.
-    pub(crate) fn whole(shape: &[u64]) -> Self {
+    pub(super) fn whole(shape: &[u64]) -> Self {
         Placement { part: ArrayBox::contiguous(vec![0; shape.len()], shape.to_vec()), fills: true }
     }
 }
@@ -33,11 +33,10 @@ struct Axis {
     mirrored: bool,
 }
 
-/// Draws the geometry of group number `number` for an array of this shape. A dimension that is smaller than the crop is in the
+/// Draws the geometry of group number `number`, whose rows have the shape `row`, for an array of this shape. A dimension that is smaller than the crop is in the
 /// middle of the row.
-pub(crate) fn place(group: &Group, number: u64, shape: &[u64], draws: SampleDraws) -> Placement {
-    let row = &group.shape;
-    let random = group.spec.crop.is_some() && group.spec.random;
+pub(super) fn place((spec, row): (&Arrays, &[u64]), number: u64, shape: &[u64], draws: SampleDraws) -> Placement {
+    let random = spec.crop.is_some() && spec.random;
     let mut stream = draws.arrays(number, Step::Crop as u64);
     let size: Vec<u64> = shape.iter().zip(row).map(|(length, row)| *length.min(row)).collect();
     let start = shape.iter().zip(&size).map(|(length, size)| match random {
@@ -47,11 +46,11 @@ pub(crate) fn place(group: &Group, number: u64, shape: &[u64], draws: SampleDraw
     let start: Vec<u64> = start.collect();
     let mut stream = draws.arrays(number, Step::Flip as u64);
     let mut axes: Vec<_> = (0..row.len()).map(|to| Axis { to, mirrored: false }).collect();
-    for (axis, probability) in axes.iter_mut().zip(&group.spec.flip) {
+    for (axis, probability) in axes.iter_mut().zip(&spec.flip) {
         axis.mirrored = stream.unit() < *probability;
     }
     let mut stream = draws.arrays(number, Step::Rotate as u64);
-    for plane in &group.spec.rotate90 {
+    for plane in &spec.rotate90 {
         for _ in 0..stream.below(4) {
             rotate(&mut axes, *plane);
         }
@@ -70,7 +69,7 @@ pub(crate) fn place(group: &Group, number: u64, shape: &[u64], draws: SampleDraw
         part.origin += first as i64 * steps[*to];
         part.strides.push(stride);
     }
-    Placement { fills: part.size == *row, part }
+    Placement { fills: part.size == row, part }
 }
 
 /// Rotates by a quarter turn from the first dimension of the plane towards the second one, as `numpy.rot90` does: index

@@ -38,11 +38,18 @@ pub(crate) trait Attempt {
     fn write(&mut self, values: &Self::Values, memory: &mut Self::Memory) -> Result<Step<()>, Self::Error>;
 }
 
-/// Fills a row whose values take `bytes`. Returns its memory with its values.
+/// A row that was filled.
+pub(crate) struct Filled<V, M> {
+    /// The first member, so that it is dropped before the memory that counts it.
+    pub(crate) values: V,
+    _memory: M,
+}
+
+/// Fills a row whose values take `bytes`.
 ///
 /// # Errors
 /// The first one of a step.
-pub(crate) fn fill<A: Attempt>(attempt: &mut A, mut bytes: u64) -> Result<(A::Values, A::Memory), A::Error> {
+pub(crate) fn fill<A: Attempt>(attempt: &mut A, mut bytes: u64) -> Result<Filled<A::Values, A::Memory>, A::Error> {
     loop {
         // The values are dropped before the memory that counts them.
         let mut memory = attempt.admit(bytes)?;
@@ -54,7 +61,7 @@ pub(crate) fn fill<A: Attempt>(attempt: &mut A, mut bytes: u64) -> Result<(A::Va
             }
         };
         match attempt.write(&values, &mut memory)? {
-            Step::Done(()) => return Ok((values, memory)),
+            Step::Done(()) => return Ok(Filled { values, _memory: memory }),
             Step::Again(more) => bytes = more,
         }
     }

@@ -93,16 +93,16 @@ impl<'e> SampleRow<'_, 'e, '_> {
     /// Fills the row.
     fn fill(mut self) -> Result<(), RowError> {
         let bytes = self.values;
-        let (values, _memory) = fill(&mut self, bytes)?;
+        let filled = fill(&mut self, bytes)?;
         let engine = self.worker.engine;
-        let read = match (&values, &self.needs) {
+        let read = match (&filled.values, &self.needs) {
             (Values::Record(record), _) => record.data().len() as u64 - record.unread_bytes(),
             (Values::Frames(_), Needs::Frames(chosen)) => chosen.bytes,
             (Values::Frames(_), Needs::Record) => 0,
         };
         self.worker.meters.bytes.fetch_add(read, Ordering::Relaxed);
         (self.target.out.id, self.target.out.valid) = (self.sample.id as i64, true);
-        match values {
+        match filled.values {
             Values::Record(record) if engine.config.keeps_records => self.target.out.record = Some(record),
             _ if engine.config.release => self.shard.release(self.at.row),
             _ => {}

@@ -28,19 +28,39 @@ struct Records {
     requests: Option<Requests>,
 }
 
-/// Bytes that are in use.
-struct Used(Arc<AtomicU64>, u64);
+/// Bytes that are in use, by all rows and by their own.
+struct Used {
+    counts: [Arc<AtomicU64>; 2],
+    bytes: u64,
+}
 
 impl Used {
-    fn new(used: &Arc<AtomicU64>, bytes: u64) -> Self {
-        used.fetch_add(bytes, Ordering::Relaxed);
-        Used(used.clone(), bytes)
+    fn new(row: &Row<'_>, bytes: u64) -> Self {
+        let counts = [row.records.used.clone(), row.used.clone()];
+        for count in &counts {
+            count.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Used { counts, bytes }
     }
 }
 
 impl Drop for Used {
     fn drop(&mut self) {
-        self.0.fetch_sub(self.1, Ordering::Relaxed);
+        for count in &self.counts {
+            count.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The memory of a row, which is returned after all that it counts.
+struct Memory<'a> {
+    memory: RowMemory<'a, Buffers>,
+    used: Arc<AtomicU64>,
+}
+
+impl Drop for Memory<'_> {
+    fn drop(&mut self) {
+        assert_eq!(self.used.load(Ordering::Relaxed), 0, "bytes are in use whose memory is returned");
     }
 }
 
@@ -116,11 +136,11 @@ impl Records {
 
     /// Fills a row.
     fn row(&self, tested: &Tested, batch: &Batch) -> Result<(), &'static str> {
-        let filled = fill(&mut Row { tested, records: self, batch }, self.values);
+        let filled = fill(&mut Row { tested, records: self, batch, used: Arc::default() }, self.values);
         if let Some(requests) = &self.requests {
             requests.done(batch.p);
         }
-        drop(filled?);
+        assert_eq!(filled?.values.bytes, self.values);
         Ok(())
     }
 }
@@ -129,15 +149,17 @@ struct Row<'a> {
     tested: &'a Tested,
     records: &'a Records,
     batch: &'a Batch,
+    used: Arc<AtomicU64>,
 }
 
 impl<'a> Attempt for Row<'a> {
-    type Memory = RowMemory<'a, Buffers>;
+    type Memory = Memory<'a>;
     type Values = Used;
     type Error = &'static str;
 
     fn admit(&mut self, bytes: u64) -> Result<Self::Memory, &'static str> {
-        RowMemory::admit(&self.records.memory, self.batch, bytes, self.records.values).ok_or("cancelled")
+        let memory = RowMemory::admit(&self.records.memory, self.batch, bytes, self.records.values);
+        Ok(Memory { memory: memory.ok_or("cancelled")?, used: self.used.clone() })
     }
 
     fn obtain(&mut self) -> Result<Step<Used>, &'static str> {
@@ -146,18 +168,18 @@ impl<'a> Attempt for Row<'a> {
         }
         match self.batch.is_cancelled() {
             true => Err("cancelled"),
-            false => Ok(Step::Done(Used::new(&self.records.used, self.records.values))),
+            false => Ok(Step::Done(Used::new(self, self.records.values))),
         }
     }
 
     fn write(&mut self, _: &Used, memory: &mut Self::Memory) -> Result<Step<()>, &'static str> {
         let scratch = self.records.scratch[self.batch.p as usize];
-        let extended = memory.extend(self.batch, scratch).map_err(|refused| match refused {
+        let extended = memory.memory.extend(self.batch, scratch).map_err(|refused| match refused {
             Refused::Cancelled => "cancelled",
             Refused::TooLarge(_) => "too large",
         })?;
         if let Step::Done(()) = extended {
-            let _used = Used::new(&self.records.used, scratch);
+            let _used = Used::new(self, scratch);
             let used = self.records.used.load(Ordering::Relaxed);
             self.tested.handover.read(|queues, supply| {
                 let (live, yielded) = (queues.iter().map(|queue| queue.live()).sum::<usize>(), supply.pressure.yielded);

@@ -7,6 +7,7 @@
 pub mod photographs;
 pub mod records;
 
+use std::fmt;
 use std::time::Instant;
 
 /// A candidate of a comparison. A run returns the number of units that it processed (images, records, bytes), does the
@@ -18,6 +19,12 @@ pub struct Candidate<'a> {
     pub run: Box<dyn FnMut() -> f64 + 'a>,
     /// Called after each run; not measured.
     pub after: Box<dyn FnMut() + 'a>,
+}
+
+impl fmt::Debug for Candidate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate").finish_non_exhaustive()
+    }
 }
 
 impl<'a> Candidate<'a> {
@@ -34,6 +41,7 @@ impl<'a> Candidate<'a> {
 }
 
 /// Result of one candidate.
+#[derive(Debug)]
 pub struct Rate {
     /// Name of the candidate.
     pub name: String,

@@ -7,6 +7,7 @@ use shardtool_jpeg::{self as jpeg, Header, Rect, entries};
 use shardtool_order::Rng;
 
 /// A JPEG, its entry points at the default interval, and the geometry of its sample.
+#[derive(Debug)]
 pub struct Photograph {
     /// Bytes of the file.
     pub jpeg: Vec<u8>,
@@ -77,6 +78,7 @@ pub fn photographs(paths: &[PathBuf], pipeline: &Pipeline) -> Vec<Photograph> {
 }
 
 /// Random numbers for transforms from the generator of the order.
+#[derive(Debug)]
 pub struct Draw(pub Rng);
 
 impl Random for Draw {

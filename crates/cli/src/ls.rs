@@ -1,6 +1,6 @@
 //! `shardtool ls`.
 
-use crate::condition::{Conditions, WhereArgument};
+use crate::condition::WhereArgument;
 use crate::exit::Exit;
 use crate::headings;
 use crate::open::SplitArguments;
@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 use shardtool_format::manifest::DType;
 use shardtool_format::{Chain, index, names};
-use shardtool_read::{Split, Value};
+use shardtool_read::{Conditions, Split, Value};
 use std::cell::RefCell;
 use std::io::Write;
 

@@ -14,6 +14,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 const BAR_EVERY: Duration = Duration::from_millis(125);
 
 /// Progress of `total` units of work; any thread may advance it.
+#[derive(Debug)]
 pub struct Progress {
     /// What was done to which units: `verified`, `records`.
     verb: &'static str,
@@ -94,6 +95,7 @@ impl Progress {
 }
 
 /// Progress of functions of `shardtool_pack`.
+#[derive(Debug)]
 pub struct Images(Progress);
 
 impl Images {

@@ -3,6 +3,7 @@
 use crate::part::Element;
 use std::any::Any;
 use std::ffi::c_void;
+use std::fmt;
 
 /// `kDLCUDA`: memory of a CUDA device.
 pub const CUDA: i32 = 2;
@@ -83,6 +84,12 @@ pub struct Exported {
     data: *mut c_void,
     device: Device,
     dtype: DataType,
+}
+
+impl fmt::Debug for Exported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exported").finish_non_exhaustive()
+    }
 }
 
 /// What the structs of DLPack point to until their deleter is called.

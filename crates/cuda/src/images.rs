@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 /// A dataset's loader that delivers its batches on a device: a [`Loader`] behind a [`DeviceLoader`]. Epochs, states and
 /// statistics count the batches that the consumer received, not those uploaded ahead.
+#[derive(Debug)]
 pub struct ImageLoader {
     inner: DeviceLoader<Loader>,
     monitor: Monitor,

@@ -8,6 +8,7 @@ use crate::memory::{DeviceMemory, PinnedAlloc, Usage};
 use crate::slot::SlotExchange;
 use crate::upload::Uploader;
 use shardtool_order::ResumeState;
+use std::fmt;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -20,6 +21,12 @@ pub struct DeviceLoader<F: Feed> {
     device_usage: Arc<Usage>,
     uploads: Uploads<F>,
     delivered: Option<ResumeState>,
+}
+
+impl<F: Feed> fmt::Debug for DeviceLoader<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceLoader").finish_non_exhaustive()
+    }
 }
 
 /// The upload thread, or its state while it does not run.

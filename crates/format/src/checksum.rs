@@ -16,6 +16,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 /// Computes a CRC32C incrementally.
+#[derive(Debug)]
 pub struct Crc32c(crc_fast::Digest);
 
 impl Crc32c {

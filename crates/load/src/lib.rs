@@ -42,7 +42,7 @@
 //! | `meters`, `stats`, `bottleneck`, `export` | time per stage; statistics; the limiting stage; JSON and Prometheus |
 //! | `notices` | events reported to the user |
 //! | `replica_share` | what each replica will read, computed from the manifest |
-//! | `loader` | the loader itself |
+//! | `loader`, `epoch` | the loader itself; the batches of an epoch as an iterator |
 #![deny(unsafe_code)]
 
 mod arrays;
@@ -63,6 +63,7 @@ mod column_values;
 mod columns;
 mod decoded_cache;
 mod engine;
+mod epoch;
 mod error;
 mod export;
 mod features;
@@ -94,12 +95,13 @@ mod views;
 mod worker;
 
 pub use autotune::TuningReason;
-pub use batch::{Array, Batch, Masks, Pictures};
+pub use batch::{Array, Batch, Element, Masks, OwnedImages, Pictures};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
 pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
 pub use classes::{class_names, labels};
 pub use column_values::Values;
 pub use decoded_cache::DecodedCacheStats;
+pub use epoch::Epoch;
 pub use error::{ArrayProblem, BadSample, ClassDifference, Error, Result, SampleError};
 pub use fetch::EpochRequests;
 pub use image::{SampleDraws, StepDraws};

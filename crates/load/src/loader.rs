@@ -15,6 +15,7 @@ use crate::worker::Worker;
 use shardtool_decode::Decoder;
 use shardtool_order::{Order, ResumeState, Schedule};
 use shardtool_read::Split;
+use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -32,9 +33,10 @@ use std::time::Instant;
 /// let image = Image::new(Pipeline::train(224)?);
 /// let mut loader = Loader::new(&Config::new(dataset.split("train")?.clone(), [image], 256))?;
 /// for epoch in 0..90 {
-///     while let Some(batch) = loader.next_batch()? {
+///     for batch in loader.epoch() {
+///         let batch = batch?;
 ///         let (pixels, shape) = (batch.images(), batch.image_shape()); // u8, [N, H, W, 3]
-///         let labels = batch.column("image/class/label");
+///         let labels = batch.labels(); // i64, [N]
 ///         // Train on them, and save this with the checkpoint:
 ///         let state = batch.state_after().to_string();
 ///     }
@@ -174,7 +176,8 @@ impl Loader {
     }
 
     /// Waits for the next batch and returns it; `None` at the end of an epoch, after which the next call begins the
-    /// next epoch.
+    /// next epoch. One loader has one consumer: threads that share it would each get some of its batches, and each end of an epoch
+    /// once; [`Loader::group`] makes a loader for each. As an iterator: [`Loader::epoch`].
     ///
     /// # Errors
     /// The error that ended the run, after every batch before it was delivered. [`Error::Starved`] if the consumer
@@ -200,6 +203,17 @@ impl Loader {
     /// Moves to the beginning of an epoch. If the loader is already there, keeps the batches built ahead.
     pub fn start_epoch(&mut self, epoch: u64) {
         self.engine.handover.start_epoch(self.replica, epoch);
+    }
+
+    /// Takes the end of an epoch whose batches were all delivered. Returns the steps left in the epoch that follows.
+    pub(crate) fn left_of_epoch(&mut self) -> u64 {
+        let engine = self.engine.clone();
+        if engine.handover.read(|queues, _| queues[self.replica].is_at_end()) {
+            // Returns at once.
+            let _ = self.next_batch();
+        }
+        let (epoch, _) = engine.delivered(self.replica);
+        if engine.config.epochs.is_some_and(|epochs| epoch >= epochs) { 0 } else { self.steps_left() }
     }
 
     /// Returns the state to resume from. It counts delivered batches, not batches built ahead.
@@ -251,8 +265,21 @@ impl Loader {
     }
 }
 
+impl fmt::Debug for Loader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (epoch, position) = self.engine.delivered(self.replica);
+        f.debug_struct("Loader").field("epoch", &epoch).field("position", &position).finish_non_exhaustive()
+    }
+}
+
 /// A configuration that was checked against its dataset.
 pub struct CheckedConfig(ResolvedConfig);
+
+impl fmt::Debug for CheckedConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckedConfig").finish_non_exhaustive()
+    }
+}
 
 impl CheckedConfig {
     /// Returns the steps from position `p` of an epoch on, which are the same for every replica. They depend on the epoch only
@@ -285,6 +312,12 @@ impl CheckedConfig {
 /// loader was dropped.
 #[derive(Clone)]
 pub struct Monitor(Arc<Engine>);
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor").finish_non_exhaustive()
+    }
+}
 
 impl Monitor {
     /// As [`Loader::stats`].

@@ -80,6 +80,14 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// Reads the environment of this process.
+    ///
+    /// # Errors
+    /// As [`Launch::from_env`].
+    pub fn of_process() -> Result<Self, Error> {
+        Self::from_env(None, |name| std::env::var(name).ok())
+    }
+
     /// Reads the environment through `lookup`, which returns a variable's value.
     ///
     /// If `given` is present, it is used: the environment then only gives the number of replicas on this machine, and is

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
 use crate::order::Order;
@@ -38,6 +38,30 @@ pub struct ResumeState {
     pub epoch: u64,
     /// Positions delivered in it; with buckets, bucket batches; with packing, packed rows.
     pub p: u64,
+}
+
+/// As [`ResumeState::parse`].
+impl std::str::FromStr for ResumeState {
+    type Err = Error;
+
+    fn from_str(json: &str) -> Result<Self, Error> {
+        ResumeState::parse(json)
+    }
+}
+
+/// Writes the state as text, its JSON, so that it can be a member of a checkpoint.
+impl Serialize for ResumeState {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// Reads the state from its JSON as text.
+impl<'de> Deserialize<'de> for ResumeState {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 impl ResumeState {

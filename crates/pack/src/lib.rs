@@ -99,7 +99,7 @@ pub use parts::{
     status, write_plan, write_plans,
 };
 pub use plan::{Plan, PlannedShard, plan, plan_splits};
-pub use progress::{Progress, Step};
+pub use progress::{Progress, Silent, Step};
 pub use record::image::PixelArray;
 pub use record::optimize::Optimized;
 pub use repair::{Action, ManifestRepair, Repair, RepairOptions, ShardRepair, repair};

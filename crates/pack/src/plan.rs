@@ -10,6 +10,7 @@ use crate::{Error, OnError, Options, Rejection, Shards, place, sample};
 use shardtool_format::manifest::FeatureType;
 use shardtool_format::names;
 use shardtool_order::{Permutation, pack_permutation};
+use std::fmt;
 use std::ops::Range;
 
 /// The plan of a pack of one split.
@@ -18,6 +19,12 @@ pub struct Plan {
     pub(crate) split: String,
     inputs: Vec<String>,
     left_out: Vec<String>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").finish_non_exhaustive()
+    }
 }
 
 /// Which samples go to which shard.

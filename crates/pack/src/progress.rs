@@ -4,6 +4,12 @@ use crate::{DestinationError, Error};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+/// Reports nothing, and stops nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {}
+
 /// Receives the progress of a run, and may stop it. The default methods do nothing.
 pub trait Progress: Sync {
     /// Called with the amount of work: number of images, and bytes of their files.

@@ -57,7 +57,7 @@ impl Options {
         }
         options.arrays = self.arrays.into_iter().map(|array| array.column(py)).collect::<PyResult<_>>()?;
         options.classes = self.classes;
-        options.labels = self.labels;
+        options.labels = Some(self.labels);
         options.images = self.images;
         if let Some(size) = self.shard_size {
             options.shard_size = size.bytes(py, "shard_size")?;
@@ -232,7 +232,7 @@ impl Writer {
     /// Finishes the part. If there are no other parts, commits the split and returns a summary as a dict.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let writer = self.writer()?;
-        let committed = py.detach(|| writer.finish(&())).map_err(|e| error::pack(py, e))?;
+        let committed = py.detach(|| writer.finish()).map_err(|e| error::pack(py, e))?;
         committed.map(|committed| to_dict(py, &committed)).transpose()
     }
 

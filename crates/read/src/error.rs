@@ -83,6 +83,24 @@ pub enum Error {
         /// Records in the split.
         records: u64,
     },
+    /// A condition on records that cannot be parsed.
+    #[error("condition `{condition}`")]
+    Condition {
+        /// Its text.
+        condition: String,
+        /// What is wrong with it.
+        source: crate::ConditionError,
+    },
+    /// A shard number past the end of the split.
+    #[error("shard {number} is outside split `{split}`, which has {shards} (counted from 0)")]
+    NoShard {
+        /// The split.
+        split: String,
+        /// The requested shard.
+        number: usize,
+        /// Shards of the split.
+        shards: usize,
+    },
     /// A shard that the manifest lists does not exist.
     #[error("shard {} is missing", path.display())]
     MissingShard {
@@ -211,6 +229,8 @@ impl Error {
             | Error::UncheckedCache { .. }
             | Error::NotADataset { .. }
             | Error::NoSplit { .. }
+            | Error::Condition { .. }
+            | Error::NoShard { .. }
             | Error::OutOfRange { .. } => None,
             Error::MissingShard { .. } => Some(Damage::MissingShard),
             Error::MissingIndex { .. } => Some(Damage::MissingIndex),
@@ -227,7 +247,7 @@ impl Error {
         }
     }
 
-    /// Returns the file or folder that the error is about; `None` for [`Error::OutOfRange`].
+    /// Returns the file or folder that the error is about; `None` for [`Error::OutOfRange`], [`Error::NoShard`] and [`Error::Condition`].
     pub fn path(&self) -> Option<&Path> {
         match self {
             Error::Io { path, .. }
@@ -247,7 +267,7 @@ impl Error {
             | Error::RecordCount { path, .. }
             | Error::CompressedRecords { path, .. }
             | Error::Record { path, .. } => Some(path),
-            Error::OutOfRange { .. } => None,
+            Error::OutOfRange { .. } | Error::NoShard { .. } | Error::Condition { .. } => None,
         }
     }
 

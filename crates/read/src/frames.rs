@@ -10,6 +10,7 @@ use std::path::Path;
 
 /// Iterates over the byte ranges of a file's frames and reads their headers only. Ends after an error;
 /// [`Frames::resync`] continues after the damage.
+#[derive(Debug)]
 pub struct Frames<'a> {
     bytes: &'a FileBytes,
     path: &'a Path,

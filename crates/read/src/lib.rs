@@ -6,9 +6,9 @@
 //! | [`Dataset`], [`Split`] | the manifest, its splits, the shard of each record |
 //! | [`Options`] | how files are read, and what is checked |
 //! | [`Shard`] | one shard and its index: records and columns |
-//! | [`Record`] | one record's bytes |
+//! | [`Record`], [`Records`] | one record's bytes; those of a split, one after the other |
 //! | [`Value`] | the value of one feature, from the index where it has it |
-//! | [`Condition`] | which values a command takes: `--where`, and the filters of `view` |
+//! | [`Condition`], [`Conditions`] | which values, and which records, a command takes: `--where`, and the filters of `view` |
 //! | [`Frames`] | the frames of a file in order, without an index |
 //! | [`verify`] | checks everything and lists each damage |
 //! | [`Error`] | what failed, on which file; which errors are damage |
@@ -19,6 +19,7 @@
 
 mod bytes;
 mod condition;
+mod conditions;
 mod counts;
 mod dataset;
 mod error;
@@ -30,6 +31,7 @@ mod partial_record;
 mod paths;
 mod prefetch;
 mod record;
+mod records;
 mod shard;
 mod shard_cache;
 mod shard_index;
@@ -40,12 +42,14 @@ mod whole_files;
 
 pub use bytes::{Access, FileBytes};
 pub use condition::{Condition, ConditionError, Operator};
+pub use conditions::Conditions;
 pub use dataset::{Dataset, Split};
 pub use error::{Error, Result};
 pub use frames::Frames;
 pub use options::Options;
 pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
+pub use records::Records;
 pub use shard::{LentIndex, Shard};
 pub use shardtool_store::cache::Cache;
 pub use value::Value;

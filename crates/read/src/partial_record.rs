@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The values of a feature that are checked one by one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct UncheckedValues {
     feature: String,
     ranges: Vec<ValueRange>,

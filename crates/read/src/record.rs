@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One record whose framing has been checked. Its bytes lie in the shard's mapping or in a buffer of the record.
-#[derive(Debug)]
+/// One record whose framing has been checked. Its bytes lie in the shard's mapping, which a clone shares, or in a buffer of the
+/// record, which a clone copies.
+#[derive(Debug, Clone)]
 pub struct Record {
     shard: Arc<Shard>,
     row: u64,
@@ -108,5 +109,12 @@ impl Record {
     /// record is mapped.
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer.unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Record {
+    /// As [`Record::data`].
+    fn as_ref(&self) -> &[u8] {
+        self.data()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p shardtool --example pack -- FOLDER DATASET`
 
-use shardtool::pack::Shards;
-use shardtool::read::verify;
+use shardtool::tools::{VerifyOptions, verify};
+use shardtool::write::Shards;
 use shardtool::{Dataset, PackOptions, pack};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,12 +14,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut options = PackOptions::new(folder, &path);
     options.shards = Shards::Size(64 << 20);
-    // After a kill, the same call continues with the first unfinished shard. `()` reports no progress.
-    let summary = pack(&options, &())?;
+    // After a kill, the same call continues with the first unfinished shard.
+    let summary = pack(&options)?;
     let records: u64 = summary.split.shards.iter().map(|shard| shard.records).sum();
     println!("{records} records, {} classes, {} inputs rejected", summary.classes, summary.rejected);
 
-    let report = verify::verify(&Dataset::open(&path)?, &verify::Options::default());
+    let report = verify(&Dataset::open(&path)?, &VerifyOptions::default());
     println!("{} records verified, {} findings", report.good_records, report.findings.len());
     Ok(())
 }

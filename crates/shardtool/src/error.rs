@@ -7,25 +7,37 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// From [`mod@format`](mod@crate::format): bytes of a dataset that do not follow the format.
+    /// Bytes of a dataset that do not follow the format.
     #[error(transparent)]
     Format(#[from] shardtool_format::Error),
-    /// From [`order`](crate::order): an order, replica or resume state that does not fit.
+    /// An order, source, replica or resume state that does not fit.
     #[error(transparent)]
     Order(#[from] shardtool_order::Error),
-    /// From [`decode`](crate::decode): an image that cannot be decoded, or a transform that cannot be applied.
+    /// An image that cannot be decoded, or a transform that cannot be applied.
     #[error(transparent)]
     Decode(#[from] shardtool_decode::Error),
-    /// From [`read`](crate::read): a dataset that cannot be opened, or damage in a record.
+    /// A normalisation that no type of pixels can hold.
+    #[error(transparent)]
+    Output(#[from] shardtool_decode::OutputError),
+    /// A dataset that cannot be opened, or damage in a record.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),
-    /// From [`mod@pack`](mod@crate::pack): a source or destination that cannot be used.
+    /// A source or destination that cannot be used.
     #[error(transparent)]
     Pack(Box<shardtool_pack::Error>),
-    /// From [`load`](crate::load): a configuration that does not fit, or the error that ended an epoch.
+    /// A configuration that does not fit, or the error that ended an epoch.
     #[error(transparent)]
     Load(Box<shardtool_load::Error>),
-    /// From `cuda`: no driver, no device, or an error of the driver.
+    /// A condition on records that cannot be parsed.
+    #[error(transparent)]
+    Condition(#[from] shardtool_read::ConditionError),
+    /// Options of a loader that contradict each other.
+    #[error(transparent)]
+    Options(#[from] shardtool_load::InvalidOptions),
+    /// An array that does not fit its shape, or cannot be stored.
+    #[error(transparent)]
+    Array(#[from] shardtool_format::array::ArrayError),
+    /// No driver, no device, or an error of the driver.
     #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(#[from] shardtool_cuda::Error),

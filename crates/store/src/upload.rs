@@ -7,6 +7,7 @@ use crate::version::Condition;
 use crate::write::{clean_up_limit, put_at};
 use shardtool_format::checksum::{combine, crc32c};
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -37,6 +38,12 @@ pub struct Upload {
     /// The CRC32C of each part that was sent, and of all together.
     crcs: Vec<u32>,
     crc: u32,
+}
+
+impl fmt::Debug for Upload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upload").field("url", &self.url).field("bytes", &self.bytes).finish_non_exhaustive()
+    }
 }
 
 impl Upload {

@@ -73,7 +73,7 @@ fn write(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
         };
         writer.write(&sample).map(drop)
     })?;
-    writer.finish(&())?;
+    writer.finish()?;
     Ok(())
 }
 

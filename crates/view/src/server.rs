@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::{guard, routes};
 use shardtool_read::Dataset;
+use std::fmt;
 use std::future::IntoFuture;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -38,6 +39,12 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     host: String,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
 }
 
 impl Server {

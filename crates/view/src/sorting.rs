@@ -284,7 +284,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let mut options = WriterOptions::new(folder.path(), "train");
             options.features = vec![("text".to_owned(), DType::Bytes), ("number".to_owned(), DType::Int64)];
-            (options.images, options.labels, options.shard_size) = (false, false, 200_000);
+            (options.images, options.labels, options.shard_size) = (false, Some(false), 200_000);
             let writer = Writer::open(&options).unwrap();
             for i in 0..count {
                 let key = format!("{i}");
@@ -292,7 +292,7 @@ mod tests {
                 values.extend(text(i).map(|text| ("text", Value::Bytes(vec![text]))));
                 writer.write(&Sample { key: &key, image: None, label: None, values }).unwrap();
             }
-            writer.finish(&()).unwrap();
+            writer.finish().unwrap();
             let dataset = shardtool_read::Dataset::open(folder.path()).unwrap();
             let split = dataset.split("train").unwrap();
             // Shards of a split are not in the order of the calls.

@@ -96,6 +96,50 @@ impl<'a> Example<'a> {
             _ => None,
         }
     }
+
+    /// Returns the value of a feature that holds exactly one float.
+    pub fn float(&self, name: &str) -> Option<f32> {
+        match self.get(name)? {
+            Feature::Float(list) => list.single(),
+            _ => None,
+        }
+    }
+
+    /// Returns the byte strings of a feature; `None` if the Example has no such feature, or one of another type.
+    pub fn byte_strings(&self, name: &str) -> Option<Vec<&'a [u8]>> {
+        match self.get(name)? {
+            Feature::Bytes(list) => Some(list.iter().collect()),
+            _ => None,
+        }
+    }
+
+    /// Returns the integers of a feature; `None` if the Example has no such feature, or one of another type.
+    pub fn int64s(&self, name: &str) -> Option<Vec<i64>> {
+        match self.get(name)? {
+            Feature::Int64(list) => Some(list.iter().collect()),
+            _ => None,
+        }
+    }
+
+    /// Returns the floats of a feature, such as boxes or an embedding; `None` if the Example has no such feature, or one of another
+    /// type.
+    ///
+    /// ```
+    /// use shardtool_format::example::{Column, Example, encode};
+    ///
+    /// let mut data = vec![];
+    /// encode(&mut [("image/object/bbox", Column::Float(&[0.1, 0.2, 0.5, 0.9]))], &mut data);
+    /// let example = Example::parse(&data)?;
+    /// assert_eq!(example.floats("image/object/bbox"), Some(vec![0.1, 0.2, 0.5, 0.9]));
+    /// assert_eq!(example.int64s("image/object/bbox"), None);
+    /// # Ok::<(), shardtool_format::Error>(())
+    /// ```
+    pub fn floats(&self, name: &str) -> Option<Vec<f32>> {
+        match self.get(name)? {
+            Feature::Float(list) => Some(list.iter().collect()),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the byte range of `part` in `whole`, such as of an image in its record; `None` if it is not a subslice.

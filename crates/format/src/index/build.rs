@@ -7,6 +7,7 @@ use crate::checksum;
 use std::collections::HashSet;
 
 /// Builds the bytes of an index. The file holds the columns in the order in which they are added.
+#[derive(Debug)]
 pub struct Builder {
     records: u64,
     shard_bytes: u64,
@@ -16,6 +17,7 @@ pub struct Builder {
 }
 
 /// The bytes of a column's parts.
+#[derive(Debug)]
 struct Parts {
     validity: Option<Vec<u8>>,
     offsets: Option<Vec<u8>>,

@@ -41,6 +41,12 @@ pub struct Pictures<'b> {
     pub bytes: &'b [u8],
 }
 
+impl fmt::Debug for Pictures<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pictures").field("feature", &self.feature).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
 /// The label maps of a batch: see [`Mask`](crate::Mask).
 pub struct Masks<'b> {
     /// The feature.
@@ -56,6 +62,12 @@ pub struct Masks<'b> {
     pub bytes: &'b [u8],
 }
 
+impl fmt::Debug for Masks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Masks").field("feature", &self.feature).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
 /// One array of a batch, other than images and columns: see [`Arrays`](crate::Arrays).
 pub struct Array<'b> {
     /// The feature.
@@ -68,6 +80,12 @@ pub struct Array<'b> {
     pub buffer: &'b dyn BatchBuffer,
     /// The elements in C order; zeros in rows without a sample.
     pub bytes: &'b [u8],
+}
+
+impl fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Array").field("feature", &self.feature).field("shape", &self.shape).finish_non_exhaustive()
+    }
 }
 
 impl Pictures<'_> {
@@ -96,6 +114,10 @@ impl Batch {
     /// Wraps a complete batch, which the hand-over counts as held.
     pub(crate) fn new(batch: Arc<SharedBatch>) -> Self {
         Batch(batch)
+    }
+
+    pub(super) fn shared(&self) -> &SharedBatch {
+        &self.0
     }
 
     /// Returns N, including rows without a sample.

@@ -1,8 +1,10 @@
 //! A batch, from its first claimed row until its memory returns to the pool. What the consumer sees of it is in [`delivered`].
 
 mod delivered;
+mod typed;
 
 pub use delivered::{Array, Batch, Masks, Pictures};
+pub use typed::{Element, OwnedImages};
 
 use crate::budget::{Live, Reservation};
 use crate::buffer::{RowBuffer, RowPixels};

@@ -1,11 +1,10 @@
 //! Samples that could not be read or decoded, and what is wrong with them.
 
-use shardtool_format::Damage;
+use shardtool_format::{Chain, Damage};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A sample that could not be read or decoded.
-#[derive(Debug)]
+/// A sample that could not be read or decoded. Its text names the record, the file, the key and the cause.
 #[non_exhaustive]
 pub struct BadSample {
     /// Its id, which counts through the loader's splits.
@@ -26,15 +25,23 @@ impl fmt::Display for BadSample {
         if let Some(key) = &self.key {
             write!(f, ", key `{}`", String::from_utf8_lossy(key))?;
         }
-        f.write_str(")")
+        write!(f, "): {}", Chain(&self.error))
     }
 }
 
-impl std::error::Error for BadSample {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+impl fmt::Debug for BadSample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BadSample")
+            .field("id", &self.id)
+            .field("shard", &self.shard)
+            .field("record", &self.record)
+            .field("key", &self.key.as_ref().map(|key| String::from_utf8_lossy(key)))
+            .field("error", &self.error)
+            .finish()
     }
 }
+
+impl std::error::Error for BadSample {}
 
 /// What is wrong with a sample.
 #[derive(Debug, thiserror::Error)]

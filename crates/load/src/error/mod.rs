@@ -320,26 +320,24 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A bad sample under [`OnBad::Error`](crate::OnBad::Error).
-    #[error("bad sample")]
-    BadSample(#[source] Arc<BadSample>),
+    #[error("bad sample: {0}")]
+    BadSample(Arc<BadSample>),
     /// A bad sample whose substitutes are bad too.
-    #[error("bad sample, and all {tried} substitutes tried are bad")]
+    #[error("bad sample, and all {tried} substitutes tried are bad: {sample}")]
     NoSubstitute {
         /// The sample.
-        #[source]
         sample: Arc<BadSample>,
         /// Substitutes tried.
         tried: u64,
     },
     /// More bad samples than allowed.
-    #[error("{found} bad samples, `max_bad` allows {allowed}; the last one")]
+    #[error("{found} bad samples, `max_bad` allows {allowed}; the last one: {last}")]
     TooManyBad {
         /// Samples found bad.
         found: u64,
         /// `max_bad`.
         allowed: u64,
         /// The last one.
-        #[source]
         last: Arc<BadSample>,
     },
     /// The user's function, or a decoder, panicked.

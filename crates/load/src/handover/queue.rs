@@ -96,6 +96,11 @@ impl<W: Work, E> Queue<W, E> {
         self.delivered
     }
 
+    /// Returns whether the consumer took all batches of an epoch, and has yet to take its end.
+    pub(crate) fn is_at_end(&self) -> bool {
+        matches!(self.items.front(), Some(Item::EpochEnd))
+    }
+
     /// Returns the amount of work that is building or complete.
     pub(crate) fn queued(&self) -> usize {
         self.items.iter().filter_map(Item::work).count()

@@ -2,6 +2,7 @@
 
 use shardtool_decode::{Draws, Random};
 use shardtool_order::Rng;
+use std::fmt;
 
 /// The number that the first group of arrays has in place of a view's number, so that neither changes the other. Part of
 /// order-spec.md.
@@ -64,6 +65,12 @@ pub struct StepDraws {
     view: Option<u64>,
     shared: Stream,
     step: Stream,
+}
+
+impl fmt::Debug for StepDraws {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepDraws").finish_non_exhaustive()
+    }
 }
 
 impl Draws for StepDraws {

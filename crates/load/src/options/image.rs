@@ -129,6 +129,20 @@ impl Image {
     pub fn with_views(views: Vec<View>) -> Self {
         Image { views, pixels: Pixels::default() }
     }
+
+    /// Sets how pixels are decoded and delivered.
+    #[must_use]
+    pub fn with_pixels(self, pixels: Pixels) -> Self {
+        Image { pixels, ..self }
+    }
+
+    /// Sets the mean and the standard deviation of each channel, as fractions of the largest value: pixels are delivered as float32,
+    /// `[N, 3, H, W]`, unless `pixels` says otherwise.
+    #[must_use]
+    pub fn with_normalization(mut self, mean: [f64; 3], std: [f64; 3]) -> Self {
+        (self.pixels.mean, self.pixels.std) = (Some(mean.to_vec()), Some(std.to_vec()));
+        self
+    }
 }
 
 impl Pixels {

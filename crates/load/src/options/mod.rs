@@ -73,6 +73,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use shardtool_order::{Order, Policy, Remainder, Replica, Source};
 use shardtool_read::Split;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -81,16 +82,17 @@ use std::sync::Arc;
 /// ```no_run
 /// use shardtool_decode::Pipeline;
 /// use shardtool_load::{Column, Config, Image, Mask};
-/// use shardtool_order::Order;
+/// use shardtool_order::{Order, Policy};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let dataset = shardtool_read::Dataset::open("dataset")?;
 /// let mut config = Config::new(dataset.split("validation")?.clone(), [Image::new(Pipeline::eval(256, 224)?)], 64)
 ///     .with(Mask::new("mask"))
-///     .with(Column::new("caption"));
-/// config.order = Order::Sequential;
-/// config.epochs = Some(1);
-/// config.memory = Some(512 << 20);
+///     .with(Column::new("caption"))
+///     .with_order(Order::Sequential)
+///     .with_epochs(1)
+///     .with_memory(512 << 20);
+/// config.policy = Policy::Shard;
 /// # Ok(())
 /// # }
 /// ```
@@ -189,6 +191,29 @@ impl Default for Config {
     }
 }
 
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let splits: Vec<_> = self.splits.iter().map(|split| (split.folder(), split.name())).collect();
+        f.debug_struct("Config")
+            .field("splits", &splits)
+            .field("fields", &self.fields)
+            .field("batch_size", &self.batch_size)
+            .field("batch_transform", &self.batch_transform)
+            .field("buckets", &self.buckets)
+            .field("order", &self.order)
+            .field("seed", &self.seed)
+            .field("remainder", &self.remainder)
+            .field("bad_samples", &self.bad_samples)
+            .field("policy", &self.policy)
+            .field("replica", &self.replica)
+            .field("memory", &self.memory)
+            .field("workers", &self.workers)
+            .field("prefetch", &self.prefetch)
+            .field("epochs", &self.epochs)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Config {
     /// Returns a configuration that shuffles the samples of one split for one replica.
     pub fn new<F: Into<Field>>(split: Split, fields: impl IntoIterator<Item = F>, batch_size: u32) -> Self {
@@ -201,6 +226,79 @@ impl Config {
     pub fn with(mut self, field: impl Into<Field>) -> Self {
         self.fields.push(field.into());
         self
+    }
+
+    /// Sets the order.
+    #[must_use]
+    pub fn with_order(self, order: Order) -> Self {
+        Config { order, ..self }
+    }
+
+    /// Sets the seed of order and augmentation.
+    #[must_use]
+    pub fn with_seed(self, seed: u64) -> Self {
+        Config { seed, ..self }
+    }
+
+    /// Sets which samples an epoch shows.
+    #[must_use]
+    pub fn with_source(self, source: Source) -> Self {
+        Config { source: Some(source), ..self }
+    }
+
+    /// Sets what happens to the last step of an epoch.
+    #[must_use]
+    pub fn with_remainder(self, remainder: Remainder) -> Self {
+        Config { remainder: Some(remainder), ..self }
+    }
+
+    /// Sets what happens to bad samples.
+    #[must_use]
+    pub fn with_bad_samples(self, bad_samples: BadSamples) -> Self {
+        Config { bad_samples, ..self }
+    }
+
+    /// Sets the replica of this process.
+    #[must_use]
+    pub fn with_replica(self, replica: Replica) -> Self {
+        Config { replica, ..self }
+    }
+
+    /// Sets the epochs after which there are no more batches.
+    #[must_use]
+    pub fn with_epochs(self, epochs: u64) -> Self {
+        Config { epochs: Some(epochs), ..self }
+    }
+
+    /// Sets the memory budget in bytes.
+    #[must_use]
+    pub fn with_memory(self, bytes: u64) -> Self {
+        Config { memory: Some(bytes), ..self }
+    }
+
+    /// Sets the number of worker threads.
+    #[must_use]
+    pub fn with_workers(self, workers: usize) -> Self {
+        Config { workers: Some(workers), ..self }
+    }
+
+    /// Sets what is read and built ahead of the consumer.
+    #[must_use]
+    pub fn with_prefetch(self, prefetch: Prefetch) -> Self {
+        Config { prefetch, ..self }
+    }
+
+    /// Adds a way of mixing the rows of a batch, one of which is drawn for each batch.
+    #[must_use]
+    pub fn with_batch_transform(mut self, transform: BatchTransform) -> Self {
+        self.batch_transform.push(transform);
+        self
+    }
+
+    /// Sets how samples are grouped into batches of one shape.
+    #[must_use]
+    pub fn with_buckets(self, buckets: impl Into<Buckets>) -> Self {
+        Config { buckets: Some(buckets.into()), ..self }
     }
 
     /// Returns how the image or the frames of the clip are decoded and delivered; `None` if there are neither.

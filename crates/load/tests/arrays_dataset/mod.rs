@@ -55,7 +55,7 @@ pub(crate) fn write(folder: &Path, features: &[&str], samples: &[Vec<Stored>], i
         let members = suffixes.into_iter().chain([("/codec", DType::Bytes)]);
         options.features.extend(members.map(|(suffix, dtype)| (format!("{feature}{suffix}"), dtype)));
     }
-    (options.images, options.labels, options.shard_size) = (image.is_some(), true, 200_000);
+    (options.images, options.labels, options.shard_size) = (image.is_some(), Some(true), 200_000);
     let writer = Writer::open(&options).unwrap();
     for (number, arrays) in samples.iter().enumerate() {
         let values: Vec<_> = arrays.iter().flat_map(Stored::values).collect();
@@ -64,7 +64,7 @@ pub(crate) fn write(folder: &Path, features: &[&str], samples: &[Vec<Stored>], i
         let sample = Sample { key: &key, image: image.map(Image::File), label: Some(Label::Id(7)), values };
         writer.write(&sample).unwrap();
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
 }
 
 pub(crate) fn open(folder: &Path, access: Access) -> Split {

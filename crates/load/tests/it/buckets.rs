@@ -282,7 +282,7 @@ fn what_buckets_cannot_do_is_refused() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(split.clone(), 2);
         change(&mut config);
-        Loader::new(&config).err().expect("an error")
+        Loader::new(&config).expect_err("an error")
     };
     let another = |config: &mut Config| {
         let mut buckets = buckets();

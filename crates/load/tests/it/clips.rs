@@ -338,7 +338,7 @@ fn frames_that_cannot_be_decoded_make_bad_samples() {
         let values = vec![("frames", Value::Bytes(frames))];
         assert!(writer.write(&Sample { key, image: None, label: None, values }).unwrap());
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let mut config = config(&open(folder.path()), clip(2, 1, ClipSampling::Center, 1));
     config.bad_samples.on_bad = Some(OnBad::Mask);
     let mut loader = Loader::new(&config).unwrap();
@@ -371,7 +371,7 @@ fn options_that_do_not_fit_clips_are_refused() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(&split, clip(4, 1, ClipSampling::Random, 1));
         change(&mut config);
-        Loader::new(&config).err().expect("refused")
+        Loader::new(&config).expect_err("refused")
     };
     let set = |change: fn(&mut Clip)| refused(&|config| change(field(config)));
     assert!(matches!(set(|clip| clip.frames = 0), Error::Zero { option: "frames" }));

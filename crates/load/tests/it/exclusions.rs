@@ -40,7 +40,7 @@ fn everything(folder: &Path) -> Split {
         let members = members.into_iter().chain([("/codec", DType::Bytes)]);
         options.features.extend(members.map(|(suffix, dtype)| (format!("{array}{suffix}"), dtype)));
     }
-    (options.labels, options.shard_size) = (true, 60_000);
+    (options.labels, options.shard_size) = (Some(true), 60_000);
     let writer = Writer::open(&options).unwrap();
     let mut mask = std::io::Cursor::new(vec![]);
     image::GrayImage::new(SIZE.0, SIZE.1).write_to(&mut mask, image::ImageFormat::Png).unwrap();
@@ -69,7 +69,7 @@ fn everything(folder: &Path) -> Split {
         let label = Some(Label::Id(number % i64::from(CLASSES)));
         writer.write(&Sample { key: &key, image: Some(shardtool_pack::Image::File(&image)), label, values }).unwrap();
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     open(folder, Access::Mmap)
 }
 

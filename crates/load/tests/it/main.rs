@@ -13,6 +13,7 @@ mod clips_in_stores;
 mod dataset;
 mod decoded_cache;
 mod decoder_panics;
+mod epoch_iterator;
 mod epochs;
 mod exclusions;
 mod float_range;

@@ -264,7 +264,7 @@ fn what_packing_cannot_do_is_refused() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(split.clone(), 2);
         change(&mut config);
-        Loader::new(&config).err().expect("an error")
+        Loader::new(&config).expect_err("an error")
     };
     let excluded = |change: &dyn Fn(&mut Config)| match refused(change) {
         Error::Options(InvalidOptions::Excluded { part, other, .. }) => (part, other),

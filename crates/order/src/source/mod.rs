@@ -28,6 +28,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// Returns the source of a list of ids of a split with `split_len` samples, such as a subset.
+    ///
+    /// # Errors
+    /// [`Error::ListedId`](crate::Error::ListedId) for an id of `split_len` or more.
+    pub fn list(ids: Vec<u64>, split_len: u64) -> Result<Self, crate::Error> {
+        List::new(ids, split_len).map(Source::List)
+    }
+
     /// Returns N, the number of source positions per epoch.
     #[expect(clippy::len_without_is_empty, reason = "the size of a domain; a plan refuses an empty one")]
     pub fn len(&self) -> u64 {

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use shardtool_format::names;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,6 +44,12 @@ pub struct Output {
     /// Recorded with the files, unless they join others.
     request: Option<Request>,
     unfinished: Unfinished,
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").finish_non_exhaustive()
+    }
 }
 
 /// A folder that a command would fill.

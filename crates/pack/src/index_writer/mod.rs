@@ -17,6 +17,7 @@ use shardtool_format::index::{self, Builder};
 use shardtool_format::manifest::{DType, FeatureType, Manifest, Shard};
 use shardtool_format::{frame, names};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What a shard's records hold.
@@ -64,8 +65,15 @@ pub struct IndexWriter {
     entry_points: Option<ByteRows>,
 }
 
+impl fmt::Debug for IndexWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexWriter").finish_non_exhaustive()
+    }
+}
+
 /// The index of a whole shard, and what its records have in common.
 #[non_exhaustive]
+#[derive(Debug)]
 pub struct Indexed {
     /// The index as bytes.
     pub index: Vec<u8>,

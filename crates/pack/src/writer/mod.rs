@@ -27,7 +27,7 @@ mod task_write;
 use crate::commit::{Directory, Lock};
 use crate::error::SampleProblem;
 use crate::error::WriterError;
-use crate::progress::Progress;
+use crate::progress::{Progress, Silent};
 use crate::record::RecordWriter;
 use crate::sample::SampleSchema;
 use crate::shard_writer::{ShardWriter, Written};
@@ -39,6 +39,7 @@ use keys::Keys;
 use part::{Opened, Part};
 use shardtool_format::manifest::Shard;
 use shardtool_format::names;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
@@ -68,7 +69,7 @@ pub use task_write::{TaskWrite, new_write_id};
 ///     let image = PixelArray::new(&pixels, 16, 16, 3, false).map(Image::Pixels);
 ///     writer.write(&Sample { key, image, label: Some(Label::Name(class)), values: vec![] })?;
 /// }
-/// let committed = writer.finish(&())?.expect("a writer of the whole split commits it");
+/// let committed = writer.finish()?.expect("a writer of the whole split commits it");
 /// assert_eq!(committed.split.records(), 2);
 /// # Ok(())
 /// # }
@@ -82,6 +83,15 @@ pub struct Writer {
     /// Whether finishing this part commits the split.
     commits: bool,
     state: Mutex<State>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("destination", &self.options.destination)
+            .field("split", &self.options.split())
+            .finish_non_exhaustive()
+    }
 }
 
 struct State {
@@ -193,7 +203,15 @@ impl Writer {
     ///
     /// # Errors
     /// [`WriterError::Closed`], [`Error::Io`], and those of [`commit`].
-    pub fn finish(&self, progress: &dyn Progress) -> Result<Option<Committed>, Error> {
+    pub fn finish(&self) -> Result<Option<Committed>, Error> {
+        self.finish_with(&Silent)
+    }
+
+    /// As [`Writer::finish`], and reports the commit.
+    ///
+    /// # Errors
+    /// As [`Writer::finish`].
+    pub fn finish_with(&self, progress: &dyn Progress) -> Result<Option<Committed>, Error> {
         let mut state = self.state();
         if std::mem::replace(&mut state.closed, true) {
             return Err(Error::Writer(WriterError::Closed));
@@ -243,6 +261,25 @@ impl Writer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Drop for Writer {
+    /// Says what a writer leaves that was dropped before it was finished.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if state.closed || state.complete {
+            return;
+        }
+        let (written, kept) = (state.written.len(), state.shards.iter().map(|shard| shard.records).sum::<u64>());
+        log::warn!(
+            "the writer of split `{}` in {} was dropped before `finish`: {} samples in finished shards are kept, {} others are not; a \
+             writer with the same options continues, and skips the keys that are kept",
+            self.options.split(),
+            self.options.destination.display(),
+            kept,
+            (state.before.len() as u64 + written as u64).saturating_sub(kept),
+        );
     }
 }
 

@@ -22,8 +22,9 @@ pub struct WriterOptions {
     pub arrays: Vec<ArrayColumn>,
     /// Class names by id. Default: none; labels are then ids without names.
     pub classes: Vec<String>,
-    /// Whether samples have labels; implied by `classes`. Default: no.
-    pub labels: bool,
+    /// Whether samples have labels. `Some(false)` with `classes`: the classes are those of objects, as in detection. Default: if there
+    /// are classes.
+    pub labels: Option<bool>,
     /// Whether samples have images. Default: yes.
     pub images: bool,
     /// A shard ends after the record with which it reaches this many bytes. Default 256 MiB.
@@ -70,7 +71,7 @@ impl Default for WriterOptions {
             features: vec![],
             arrays: vec![],
             classes: vec![],
-            labels: false,
+            labels: None,
             images: true,
             shard_size: 256 << 20,
             part: None,
@@ -91,6 +92,25 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
+    /// Adds features of these names and types.
+    #[must_use]
+    pub fn with_features<N: Into<String>>(mut self, features: impl IntoIterator<Item = (N, DType)>) -> Self {
+        self.features.extend(features.into_iter().map(|(name, dtype)| (name.into(), dtype)));
+        self
+    }
+
+    /// Sets the names of the classes, by id.
+    #[must_use]
+    pub fn with_classes<N: Into<String>>(self, classes: impl IntoIterator<Item = N>) -> Self {
+        WriterOptions { classes: classes.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets whether samples have labels.
+    #[must_use]
+    pub fn with_labels(self, labels: bool) -> Self {
+        WriterOptions { labels: Some(labels), ..self }
+    }
+
     /// Returns the defaults for the folder of a dataset and a split.
     pub fn new(destination: impl Into<PathBuf>, split: &str) -> Self {
         WriterOptions { destination: destination.into(), split: split.to_owned(), ..WriterOptions::default() }
@@ -137,7 +157,7 @@ impl WriterOptions {
         if classes.windows(2).any(|pair| pair[0] == pair[1]) || classes.first().is_some_and(|name| name.is_empty()) {
             return Err(Error::Option { option: "classes", expected: "different, non-empty names" });
         }
-        let labelled = self.labels || !self.classes.is_empty();
+        let labelled = self.labels.unwrap_or(!self.classes.is_empty());
         let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns };
         Ok((options, schema))
     }

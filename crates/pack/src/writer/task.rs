@@ -14,6 +14,7 @@ use crate::split::files::{SplitFiles, lock_file};
 use crate::{Error, Options, Reason, Rejection};
 use shardtool_format::manifest::{DType, Shard};
 use shardtool_format::names;
+use std::fmt;
 use std::path::Path;
 
 /// Options of a split that the tasks of an engine write.
@@ -65,6 +66,12 @@ pub struct TaskShard {
 /// [`TaskWrite::commit`](super::TaskWrite::commit) names one attempt of each task in the manifest, and removes the others'
 /// files. Dropped before [`TaskWriter::finish`], it leaves nothing.
 pub struct TaskWriter(Box<dyn Attempt + Send>);
+
+impl fmt::Debug for TaskWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskWriter").finish_non_exhaustive()
+    }
+}
 
 impl TaskWriter {
     /// Begins an attempt of a task. The folder or store is that of all tasks.

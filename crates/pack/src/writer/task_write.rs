@@ -15,6 +15,7 @@ use crate::{CommittedSplit, Error, Options};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
+use std::fmt;
 use std::path::Path;
 
 /// Returns a new id for [`TaskOptions`].
@@ -25,6 +26,12 @@ pub fn new_write_id() -> String {
 /// A split that the tasks of an engine write, in the process that begins and commits it. While it exists, other commands do
 /// not write the split. The tasks use [`TaskWriter`](super::TaskWriter) with the same options.
 pub struct TaskWrite(Box<dyn Write + Send + Sync>);
+
+impl fmt::Debug for TaskWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskWrite").finish_non_exhaustive()
+    }
+}
 
 impl TaskWrite {
     /// Begins a write, creating the folder if it does not exist. Features are given to [`TaskWrite::commit`] at the latest.

@@ -164,7 +164,7 @@ fn a_writer_stores_arrays() {
     assert!(matches!(*number, SampleProblem::Array { .. }), "{number:?}");
     let twice = problem(write("c", vec![("ct", array([1, 1, 1])), ("ct", array([1, 1, 1]))]).unwrap_err());
     assert!(matches!(*twice, SampleProblem::Twice { .. }));
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let (file, _) = shard(&folder, "train");
     let examples: Vec<_> = records(&file).iter().map(|(_, data)| Example::parse(data).unwrap()).collect();
     assert_eq!(read(&examples[0], "ct"), Some((vec![3, 100, 200], elements([3, 100, 200]))));

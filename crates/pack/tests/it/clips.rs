@@ -288,7 +288,7 @@ fn verify_decodes_each_frame_and_names_those_that_fail() {
         ];
         writer.write(&Sample { key: &key.to_string(), image: None, label: None, values }).unwrap();
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let verified = |decode: bool| {
         let mut options = verify::Options::default();
         options.decode = decode;

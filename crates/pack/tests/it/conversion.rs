@@ -208,7 +208,7 @@ fn tars_and_writers_convert_images_and_masks() {
     write("b.tga", &tga(2)).unwrap();
     let unknown = write("c", &tga(2));
     assert!(unknown.is_err(), "a TGA without a footer and without a name that identifies it");
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let stored = check(&options.destination, "train");
     assert_eq!(decoded(&stored["a"].0).into_rgb8().into_raw(), rgb(1));
     assert_eq!(decoded(&stored["b.tga"].0).into_rgb8().into_raw(), rgb(2));

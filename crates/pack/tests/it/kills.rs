@@ -107,7 +107,7 @@ fn write(out: &Path, part: Option<(u32, u32)>, progress: &dyn Progress) -> Resul
         let (key, image) = (format!("{number}"), Some(Image::File(&image)));
         writer.write(&Sample { key: &key, image, label: Some(Label::Name("a")), values: vec![] })?;
     }
-    writer.finish(progress)?;
+    writer.finish_with(progress)?;
     Ok(())
 }
 

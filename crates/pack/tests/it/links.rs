@@ -47,7 +47,7 @@ fn commands(temp: &Path, set: &Path) -> Vec<Result<(), Error>> {
         let writer = Writer::open(&options)?;
         let jpeg = crate::support::jpeg(1, 20, 20);
         writer.write(&Sample { key: "a", image: Some(Image::File(&jpeg)), label: None, values: vec![] })?;
-        writer.finish(&()).map(drop)
+        writer.finish().map(drop)
     };
     vec![
         adopt(&files, &split, &()).map(drop),

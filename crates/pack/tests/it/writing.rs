@@ -80,7 +80,7 @@ impl Photos {
     fn written(&self, options: &WriterOptions) -> Committed {
         let writer = Writer::open(options).unwrap();
         self.write_all(&writer, 0..self.samples.len());
-        writer.finish(&()).unwrap().unwrap()
+        writer.finish().unwrap().unwrap()
     }
 }
 
@@ -141,7 +141,7 @@ fn continues_by_key_after_any_interruption() {
         let writer = Writer::open(&options).unwrap();
         let written = photos.write_all(&writer, 0..photos.samples.len());
         kept += photos.samples.len() - written;
-        let committed = writer.finish(&()).unwrap().unwrap();
+        let committed = writer.finish().unwrap().unwrap();
         assert_eq!(committed.resumed_shards > 0, written < photos.samples.len(), "{stop}");
         assert!(snapshot(&options.destination) == expected, "stopped at {stop}");
     }
@@ -163,11 +163,11 @@ fn complete_split_accepts_only_its_keys() {
         "{error}"
     );
     let refused = |options: WriterOptions, expected: &str| {
-        let error = chain(&Writer::open(&options).err().expect("other options"));
+        let error = chain(&Writer::open(&options).expect_err("other options"));
         assert!(error.contains(expected), "{error}");
     };
     refused(with!(options.clone(), quality = 70), "different quality: 90 before, 70 now");
-    refused(with!(options.clone(), classes = vec![], labels = true), "different classes: 3 before, 0 now");
+    refused(with!(options.clone(), classes = vec![], labels = Some(true)), "different classes: 3 before, 0 now");
     let error = pack(&Options::new(photos.root.join("list.jsonl"), &options.destination), &()).unwrap_err();
     assert!(chain(&error).contains("different format: \"shardtool-writer\" before"), "{error}");
     assert!(snapshot(&options.destination) == before);
@@ -200,8 +200,8 @@ fn parts_are_joined_in_order() {
         if part == 0 {
             missing(&[0, 1]);
         }
-        assert_eq!(writer.finish(&()).unwrap(), None);
-        assert!(matches!(writer.finish(&()), Err(Error::Writer(WriterError::Closed))));
+        assert_eq!(writer.finish().unwrap(), None);
+        assert!(matches!(writer.finish(), Err(Error::Writer(WriterError::Closed))));
     }
     let committed = commit_parts(&destination, "train", false, &()).unwrap();
     assert!(committed.split.shards.len() > 3);
@@ -218,7 +218,7 @@ fn refuses_parts_with_other_options_or_common_keys() {
     let write = |options: &WriterOptions, range: Range<usize>| {
         let writer = Writer::open(options).unwrap();
         photos.write_all(&writer, range);
-        writer.finish(&()).unwrap();
+        writer.finish().unwrap();
     };
     let destination = options(0, 2).destination;
     let commit = || commit_parts(&destination, "train", false, &()).unwrap_err();
@@ -255,7 +255,7 @@ fn continues_a_commit_stopped_at_any_step() {
             let writer = Writer::open(&options).unwrap();
             let samples = part as usize * 5..(part as usize * 5 + 5).min(9);
             photos.write_all(&writer, samples);
-            writer.finish(&()).unwrap();
+            writer.finish().unwrap();
         }
     };
     parts("whole", false);
@@ -302,7 +302,7 @@ fn threads_write_every_sample_once() {
             });
         }
     });
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let found = check(&options.destination, "train");
     assert_eq!(found.len(), 48);
     photos.samples.iter().for_each(|(key, image)| assert!(found[key].0 == *image, "{key}"));
@@ -329,7 +329,7 @@ fn refuses_a_bad_sample_and_accepts_the_next() {
     refused(with("weight", Value::Bytes(vec![])), "`weight` is not float");
     assert!(writer.write(&with("weight", Value::Int64(vec![2]))).unwrap());
     refused(sample.clone(), "written before");
-    assert_eq!(writer.finish(&()).unwrap().unwrap().split.records(), 1);
+    assert_eq!(writer.finish().unwrap().unwrap().split.records(), 1);
     let destination = photos.root.join("set");
     let stored = data(&destination);
     assert_eq!(Example::parse(&stored[0]).unwrap().get("weight").unwrap().count(), 1);
@@ -344,7 +344,7 @@ fn arrays_are_stored_without_loss() {
         let writer = Writer::open(&options).unwrap();
         let image = PixelArray::new(array, 31, 17, channels, jpeg).map(Image::Pixels);
         writer.write(&Sample { key: "a", image, label: None, values: vec![] }).unwrap();
-        writer.finish(&()).unwrap();
+        writer.finish().unwrap();
         let record = data(&options.destination).remove(0);
         let example = Example::parse(&record).unwrap();
         let number = |name| example.int64(name).unwrap();
@@ -389,7 +389,7 @@ fn writes_samples_without_images() {
         ];
         writer.write(&Sample { key: &i.to_string(), image: None, label: None, values }).unwrap();
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let manifest = crate::support::manifest(&options.destination);
     assert_eq!(manifest.image, None);
     let features: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();

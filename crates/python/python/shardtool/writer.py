@@ -58,7 +58,8 @@ class Writer:
     classes
         Class names by id. Needed if labels are text.
     labels, images
-        Whether every sample has a label, or an image. Default: whether the first sample has one.
+        Whether every sample has a label, or an image. Default: whether the first sample has one; with `classes`, labels.
+        `labels=False` with `classes`: these are the classes of objects, as in detection.
     boxes
         Format of the boxes of a sample's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
         top, right, bottom.
@@ -141,7 +142,7 @@ class Writer:
         self._opening = threading.Lock()
         self._closed = False
         self.result = None
-        if self._options["classes"]:
+        if self._options["classes"] and self._options["labels"] is None:
             self._options["labels"] = True
         if self._features is not None and None not in (self._options["labels"], images):
             self._open({})

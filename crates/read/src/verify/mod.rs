@@ -16,6 +16,7 @@ pub use report::{Finding, Report};
 
 use crate::{Access, Dataset, Split};
 use rayon::prelude::*;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Options of [`verify()`].
@@ -37,6 +38,12 @@ pub struct Options<'a> {
     pub shard_bytes: Option<u64>,
     /// Cancellation flag, set by another thread. The report of a cancelled run is incomplete.
     pub stop: Option<&'a AtomicBool>,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").finish_non_exhaustive()
+    }
 }
 
 impl Options<'_> {

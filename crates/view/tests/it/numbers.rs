@@ -17,7 +17,7 @@ fn numbers_of_logical_types_are_shown_filtered_and_sorted() {
         let values = vec![("time", Value::Float64(vec![time])), ("hash", Value::Uint64(vec![hash]))];
         writer.write(&Sample { key: &row.to_string(), image: None, label: None, values }).unwrap();
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
     let site = Site::of(folder.path());
     let page = site.get("/train/record/0").text();
     assert!(page.contains("1700000000.123") && page.contains("9223372036854775808"), "{page}");

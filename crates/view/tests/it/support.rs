@@ -48,7 +48,7 @@ pub(crate) fn write(folder: &Path, records: u32) {
         let sample = Sample { key: &key, image: Some(Image::File(&image)), label: Some(Label::Name(class)), values };
         writer.write(&sample).unwrap();
     }
-    writer.finish(&()).unwrap();
+    writer.finish().unwrap();
 }
 
 /// A server in a thread, which runs until the test process ends.

@@ -1,0 +1,97 @@
+//! Conditions on the records of a split: `--where`, and [`Split::matching`].
+
+use crate::condition::{Condition, ConditionError, Operator};
+use crate::{Error, Result, Shard, Split, Value};
+use shardtool_format::index;
+use shardtool_format::manifest::{DType, Manifest};
+use std::sync::Arc;
+
+/// Conditions that must all hold for a record.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Conditions(Vec<Condition>);
+
+/// Returns the type of what conditions may name: the key, the bytes of the image, or a feature. `None` for others.
+fn dtype(name: &str, manifest: &Manifest) -> Option<DType> {
+    match name {
+        index::KEY => Some(DType::Bytes),
+        index::IMAGE_LENGTH => Some(DType::Int64),
+        name => manifest.dtype(name),
+    }
+}
+
+impl Conditions {
+    /// Parses conditions on records of a dataset: each the name of a feature, one of `= != < <= > >= ~`, and a value.
+    ///
+    /// # Errors
+    /// The first one that cannot be parsed, and what is wrong with it.
+    pub fn parse<'t>(
+        texts: impl IntoIterator<Item = &'t str>,
+        manifest: &Manifest,
+    ) -> std::result::Result<Self, (&'t str, ConditionError)> {
+        let parse = |text| Condition::parse(text, |name| dtype(name, manifest)).map_err(|error| (text, error));
+        texts.into_iter().map(parse).collect::<std::result::Result<_, _>>().map(Conditions)
+    }
+
+    /// Returns whether all records meet them, since there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether a record meets all conditions.
+    ///
+    /// # Errors
+    /// Those of [`Shard::value`] and [`Shard::key`].
+    pub fn hold(&self, shard: &Arc<Shard>, row: u64) -> Result<bool> {
+        for condition in &self.0 {
+            let value = match condition.name() {
+                index::KEY => Some(Value::Bytes(shard.key(row)?)),
+                index::IMAGE_LENGTH => {
+                    let length = shard.column::<u32>(index::IMAGE_LENGTH)?.and_then(|lengths| lengths.get(row));
+                    length.map(|length| Value::Int64(length.into()))
+                }
+                name => shard.value(row, name)?.and_then(|value| value.of_type(condition.dtype())),
+            };
+            // Several values are not the lack of one.
+            let several =
+                value.is_none() && condition.operand().is_none() && shard.has_values(row, condition.name())?;
+            let holds =
+                if several { condition.operator() == Operator::NotEqual } else { condition.holds(value.as_ref()) };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Split {
+    /// Returns the ids of the records that meet all conditions, ascending: for a list of samples to train on. Columns of the index
+    /// need no record.
+    ///
+    /// ```
+    /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance/golden/tiny");
+    /// # let dataset = shardtool_read::Dataset::open(folder)?;
+    /// let train = dataset.split("train")?;
+    /// let cats = train.matching(["image/class/label=0"])?;
+    /// assert!(cats.len() < train.len() as usize);
+    /// # Ok::<(), shardtool_read::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Condition`]; those of [`Split::shard`] and of reading the values.
+    pub fn matching<'t>(&self, conditions: impl IntoIterator<Item = &'t str>) -> Result<Vec<u64>> {
+        let conditions = Conditions::parse(conditions, self.manifest())
+            .map_err(|(text, source)| Error::Condition { condition: text.to_owned(), source })?;
+        let mut ids = vec![];
+        for (number, start) in self.starts().iter().take(self.entry().shards.len()).enumerate() {
+            let shard = self.shard(number)?;
+            for row in 0..shard.records() {
+                if conditions.hold(&shard, row)? {
+                    ids.push(start + row);
+                }
+            }
+            shard.check_index_readable()?;
+        }
+        Ok(ids)
+    }
+}

@@ -1,0 +1,80 @@
+//! Runs the program: it learns, a resumed run ends with the same weights, and an evaluation shows each sample once.
+
+use shardtool::image::{PixelsRef, encode_jpeg};
+use shardtool::{PackOptions, pack};
+use std::path::Path;
+use std::process::Command;
+
+const SAMPLES: usize = 75;
+
+/// Makes a dataset of two classes, dark and light.
+fn dataset(folder: &Path) -> String {
+    let photos = folder.join("photos");
+    for number in 0..SAMPLES {
+        let (class, value) = if number % 2 == 0 { ("dark", 20) } else { ("light", 180) };
+        let data: Vec<u8> = (0..96 * 80 * 3).map(|at| value + (at * (number + 3) % 60) as u8).collect();
+        std::fs::create_dir_all(photos.join(class)).unwrap();
+        let jpeg = encode_jpeg(PixelsRef::new(96, 80, &data).unwrap(), 90).unwrap();
+        std::fs::write(photos.join(class).join(format!("{number}.jpg")), jpeg).unwrap();
+    }
+    let path = folder.join("dataset");
+    pack(&PackOptions::new(photos, &path)).unwrap();
+    path.display().to_string()
+}
+
+/// Runs the program and returns its lines.
+fn run(dataset: &str, checkpoint: &Path, steps: u32, replica: Option<(u32, u32)>) -> Vec<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool-candle"));
+    command.args([dataset, checkpoint.to_str().unwrap(), &steps.to_string()]);
+    if let Some((rank, world)) = replica {
+        command.env("RANK", rank.to_string()).env("WORLD_SIZE", world.to_string());
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    for extension in ["safetensors", "json"] {
+        std::fs::copy(from.with_extension(extension), to.with_extension(extension)).unwrap();
+    }
+}
+
+/// Returns right and all samples of the last line.
+fn evaluated(lines: &[String]) -> (usize, usize) {
+    let words: Vec<_> = lines.last().unwrap().split(' ').collect();
+    (words[0].parse().unwrap(), words[2].parse().unwrap())
+}
+
+#[test]
+fn it_learns_resumes_and_evaluates_each_sample_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = dataset(folder.path());
+    let [whole, parts] = ["whole", "parts"].map(|name| folder.path().join(name));
+    assert_eq!(evaluated(&run(&dataset, &whole, 0, None)).1, SAMPLES);
+    copy(&whole, &parts);
+
+    let straight = run(&dataset, &whole, 30, None);
+    let mut resumed = run(&dataset, &parts, 13, None);
+    resumed.truncate(13);
+    resumed.extend(run(&dataset, &parts, 17, None));
+    let samples = |line: &String| line.split_once(": ").map(|(_, samples)| samples.to_owned());
+    assert_eq!(straight.iter().map(samples).collect::<Vec<_>>(), resumed.iter().map(samples).collect::<Vec<_>>());
+    let bytes = |path: &Path| std::fs::read(path.with_extension("safetensors")).unwrap();
+    assert!(bytes(&whole) == bytes(&parts), "the resumed run has other weights");
+    let (right, samples) = evaluated(&straight);
+    assert!(right > samples * 9 / 10, "{right} of {samples}");
+
+    let ranks = [0, 1].map(|rank| {
+        let checkpoint = folder.path().join(format!("rank-{rank}"));
+        copy(&whole, &checkpoint);
+        evaluated(&run(&dataset, &checkpoint, 0, Some((rank, 2))))
+    });
+    assert_eq!((ranks[0].0 + ranks[1].0, ranks[0].1 + ranks[1].1), (right, samples));
+}
+
+#[test]
+fn the_program_is_short() {
+    let lines = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/main.rs")).unwrap().lines().count();
+    assert!(lines <= 60, "{lines} lines");
+}

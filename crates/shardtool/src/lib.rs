@@ -39,6 +39,7 @@
 //! | [`image`] | image files to pixels, without a dataset |
 //! | `cuda` | batches on a CUDA device (feature `cuda`) |
 //! | `error` | [`Error`], the error of all of them; [`Result`] |
+//!
 //! The guide is [docs/rust.md](https://github.com/shardtool/shardtool/blob/main/docs/rust.md).
 //! Programs that need the inside, such as tools for the format, depend on `shardtool-format`, `shardtool-order` or `shardtool-read`.
 //!

@@ -68,6 +68,7 @@ impl fmt::Display for Ignored {
 
 /// How this process was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Launch {
     /// This process's replica.
     pub replica: Replica,

@@ -189,6 +189,7 @@ impl Annotated {
 
 /// The image that coordinates refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Annotated {
     /// The image as it is coded, without its EXIF orientation.
     Coded,
@@ -219,6 +220,7 @@ impl BoxFormat {
 
 /// Size or number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Shards {
     /// About this many bytes of source files per shard.
     Size(u64),
@@ -275,6 +277,7 @@ pub enum Resize {
 
 /// What to do with rejected inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnError {
     /// List them and continue.
     Skip,

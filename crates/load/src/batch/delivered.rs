@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub struct Batch(Arc<SharedBatch>);
 
 /// One array of images of a batch.
+#[non_exhaustive]
 pub struct Pictures<'b> {
     /// The feature of a further image or of clips; `None` for the record's image.
     pub feature: Option<&'b str>,
@@ -48,6 +49,7 @@ impl fmt::Debug for Pictures<'_> {
 }
 
 /// The label maps of a batch: see [`Mask`](crate::Mask).
+#[non_exhaustive]
 pub struct Masks<'b> {
     /// The feature.
     pub feature: &'b str,
@@ -69,6 +71,7 @@ impl fmt::Debug for Masks<'_> {
 }
 
 /// One array of a batch, other than images and columns: see [`Arrays`](crate::Arrays).
+#[non_exhaustive]
 pub struct Array<'b> {
     /// The feature.
     pub feature: &'b str,

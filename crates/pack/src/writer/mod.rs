@@ -59,15 +59,14 @@ pub use task_write::{TaskWrite, new_write_id};
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// use shardtool_pack::{Image, Label, PixelArray, Sample, Writer, WriterOptions};
+/// use shardtool_pack::{PixelArray, Sample, Writer, WriterOptions};
 ///
-/// let mut options = WriterOptions::new(folder.path().join("dataset"), "train");
-/// options.classes = vec!["dark".to_owned(), "light".to_owned()];
+/// let options = WriterOptions::new(folder.path().join("dataset"), "train").with_classes(["dark", "light"]);
 /// let writer = Writer::open(&options)?;
 /// for (key, class, value) in [("a", "dark", 10), ("b", "light", 250)] {
 ///     let pixels = vec![value; 16 * 16 * 3];
-///     let image = PixelArray::new(&pixels, 16, 16, 3, false).map(Image::Pixels);
-///     writer.write(&Sample { key, image, label: Some(Label::Name(class)), values: vec![] })?;
+///     let pixels = PixelArray::new(&pixels, 16, 16, 3, false).expect("its size fits");
+///     writer.write(&Sample::new(key).with_pixels(pixels).with_label(class))?;
 /// }
 /// let committed = writer.finish()?.expect("a writer of the whole split commits it");
 /// assert_eq!(committed.split.records(), 2);

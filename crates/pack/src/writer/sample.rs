@@ -22,8 +22,83 @@ pub struct Sample<'a> {
     pub values: Vec<(&'a str, Value)>,
 }
 
+impl<'a> Sample<'a> {
+    /// Returns a sample without an image, a label and values.
+    pub fn new(key: &'a str) -> Self {
+        Sample { key, image: None, label: None, values: vec![] }
+    }
+
+    /// Sets the image to the bytes of a file.
+    #[must_use]
+    pub fn with_file(self, bytes: &'a [u8]) -> Self {
+        Sample { image: Some(Image::File(bytes)), ..self }
+    }
+
+    /// Sets the image to decoded pixels.
+    #[must_use]
+    pub fn with_pixels(self, pixels: PixelArray<'a>) -> Self {
+        Sample { image: Some(Image::Pixels(pixels)), ..self }
+    }
+
+    /// Sets the label: the name of a class, or its id.
+    #[must_use]
+    pub fn with_label(self, label: impl Into<Label<'a>>) -> Self {
+        Sample { label: Some(label.into()), ..self }
+    }
+
+    /// Adds the values of a feature.
+    #[must_use]
+    pub fn with_value(mut self, feature: &'a str, value: impl Into<Value>) -> Self {
+        self.values.push((feature, value.into()));
+        self
+    }
+}
+
+impl<'a> From<&'a str> for Label<'a> {
+    fn from(name: &'a str) -> Self {
+        Label::Name(name)
+    }
+}
+
+impl From<i64> for Label<'_> {
+    fn from(id: i64) -> Self {
+        Label::Id(id)
+    }
+}
+
+impl From<Vec<f32>> for Value {
+    fn from(floats: Vec<f32>) -> Self {
+        Value::Float(floats)
+    }
+}
+
+impl From<Vec<i64>> for Value {
+    fn from(integers: Vec<i64>) -> Self {
+        Value::Int64(integers)
+    }
+}
+
+impl From<f32> for Value {
+    fn from(float: f32) -> Self {
+        Value::Float(vec![float])
+    }
+}
+
+impl From<i64> for Value {
+    fn from(integer: i64) -> Self {
+        Value::Int64(vec![integer])
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Bytes(vec![text.as_bytes().to_vec()])
+    }
+}
+
 /// An image.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum Image<'a> {
     /// The bytes of an image file.
     File(&'a [u8]),
@@ -33,6 +108,7 @@ pub enum Image<'a> {
 
 /// A class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Label<'a> {
     /// Its id, from 0.
     Id(i64),
@@ -42,6 +118,7 @@ pub enum Label<'a> {
 
 /// The values of one feature.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Value {
     /// Integers.
     Int64(Vec<i64>),

@@ -19,7 +19,7 @@ pub struct Images {
 pub fn tensors(batch: Batch, device: &Device) -> (Tensor<4>, Tensor<1, Int>) {
     let (shape, labels) = (batch.image_shape().expect("images"), batch.labels().expect("labels").to_vec());
     let rows = labels.len();
-    // Rows without a sample have the label -100, which is no class.
+    // Rows without a sample have the label -100, not a class.
     let labels: Vec<i64> = labels.into_iter().map(|label| label.max(0)).collect();
     let pixels = bytes::Bytes::from_owner(batch.into_images().expect("images"));
     let pixels = Bytes::from_shared(pixels, AllocationProperty::Native);

@@ -6,7 +6,7 @@ use crate::loader::Loader;
 use std::iter::FusedIterator;
 
 /// The batches that are left of an epoch: see [`Loader::epoch`]. After an error, and at the end of the epoch, it returns `None` for
-/// ever.
+/// ever. Its length is that of a run that does not fail.
 #[derive(Debug)]
 pub struct Epoch<'l> {
     loader: &'l mut Loader,

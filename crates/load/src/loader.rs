@@ -212,6 +212,10 @@ impl Loader {
             // Returns at once.
             let _ = self.next_batch();
         }
+        if engine.handover.read(|queues, _| queues[self.replica].is_stopped()) {
+            // The error that ended the run, or that it has ended.
+            return 1;
+        }
         let (epoch, _) = engine.delivered(self.replica);
         if engine.config.epochs.is_some_and(|epochs| epoch >= epochs) { 0 } else { self.steps_left() }
     }

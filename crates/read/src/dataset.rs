@@ -11,7 +11,6 @@ use crate::whole_files::parse_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
 use shardtool_format::frame::Check;
-use shardtool_format::index::Scalar;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
 use shardtool_store::cache::Cache;
@@ -329,31 +328,6 @@ impl Split {
     /// If `number` is not below the number of shards.
     pub fn shard_path(&self, number: usize) -> PathBuf {
         self.0.folder.join(&self.entry().shards[number].file)
-    }
-
-    /// Returns the values of a feature that holds at most one number in every record, `[records]`, from the indexes; `None` for a record
-    /// without one. The type is that of the manifest: `i64`, `f32`, or, of numbers of 8 bytes, `f64` and `u64`.
-    ///
-    /// ```
-    /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance/golden/tiny");
-    /// # let dataset = shardtool_read::Dataset::open(folder)?;
-    /// let train = dataset.split("train")?;
-    /// let labels: Vec<Option<i64>> = train.column("image/class/label")?.expect("the dataset has labels");
-    /// assert_eq!(labels.len() as u64, train.len());
-    /// # Ok::<(), shardtool_read::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`Split::shard`] and [`Shard::feature`]. `Ok(None)` if a shard's index has no column of that name and type.
-    pub fn column<T: Scalar>(&self, feature: &str) -> Result<Option<Vec<Option<T>>>> {
-        let mut values = Vec::with_capacity(usize::try_from(self.len()).unwrap_or(0));
-        for number in 0..self.entry().shards.len() {
-            let shard = self.shard(number)?;
-            let Some(column) = shard.feature::<T>(feature)? else { return Ok(None) };
-            values.extend((0..shard.records()).map(|row| column.get(row)));
-            shard.check_index_readable()?;
-        }
-        Ok(Some(values))
     }
 
     /// Returns the number of the first record with this key; `None` if no record has it. Searches the indexes; of bare files, the

@@ -7,7 +7,7 @@
 //! | [`Options`] | how files are read, and what is checked |
 //! | [`Shard`] | one shard and its index: records and columns |
 //! | [`Record`], [`Records`] | one record's bytes; those of a split, one after the other |
-//! | [`Value`] | the value of one feature, from the index where it has it |
+//! | [`Value`], [`Number`] | the value of one feature, from the index where it has it; the numbers of all records |
 //! | [`Condition`], [`Conditions`] | which values, and which records, a command takes: `--where`, and the filters of `view` |
 //! | [`Frames`] | the frames of a file in order, without an index |
 //! | [`verify`] | checks everything and lists each damage |
@@ -26,6 +26,7 @@ mod error;
 mod foreign;
 mod frames;
 mod mapping;
+mod numbers;
 mod options;
 mod partial_record;
 mod paths;
@@ -46,6 +47,7 @@ pub use conditions::Conditions;
 pub use dataset::{Dataset, Split};
 pub use error::{Error, Result};
 pub use frames::Frames;
+pub use numbers::Number;
 pub use options::Options;
 pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;

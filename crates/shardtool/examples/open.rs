@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let split = &dataset.splits()[0];
     // A column of the indexes: no record is read.
     if let Some(labels) = split.column::<i64>("image/class/label")? {
-        println!("{} labels, the first is {:?}", labels.len(), labels[0]);
+        println!("{} labels, the first is {:?}", labels.len(), labels.first());
     }
 
     // Reading a record checks its CRC and copies nothing.

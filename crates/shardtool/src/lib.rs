@@ -77,6 +77,7 @@ pub mod image {
 
 /// Samples that a program writes with [`Writer`], and how images are stored.
 pub mod write {
+    pub use shardtool_format::array::Codec;
     pub use shardtool_format::manifest::DType;
     pub use shardtool_pack::{
         Annotated, Array, ArrayColumn, BoxFormat, BoxUnit, Committed, Compression, Image, JpegLayout, Label, OnError,
@@ -103,12 +104,13 @@ pub use shardtool_cuda as cuda;
 pub use error::{Error, Result};
 pub use shardtool_decode::{Interpolation, Layout as PixelLayout, Pipeline, Transform};
 pub use shardtool_format::Chain;
+pub use shardtool_format::array::ArrayDtype;
 pub use shardtool_format::example::{Example, Feature};
 pub use shardtool_load::{
     Array, Arrays, AspectRatioBuckets, Axis, BadSample, BadSamples, Batch, BatchTransform, BoxFormat, BoxUnit, Buckets,
     Classes, Clip, ClipSampling, Column, Config as LoaderConfig, Custom, DecodedCache, EXCLUSIONS, Element, Epoch,
-    Field, FurtherImage, FurtherKind, Image, LengthBuckets, LoadPlan, Loader, Longer, Mask, Masks, MemoryPlan, Mode,
-    Monitor, Mosaic, Notice, Objects, OnBad, OwnedImages, PackedSamples, Pairs, Pictures, PixelDtype, Pixels, Prefetch,
+    Field, FurtherImage, FurtherKind, Image, Layout as ColumnLayout, LengthBuckets, LoadPlan, Loader, Longer, Mask, Masks, MemoryPlan, Mode,
+    Monitor, Mosaic, Notice, Objects, OnBad, OwnedImages, PackedSamples, PageCache, Pairs, Pictures, PixelDtype, Pixels, Prefetch,
     RaggedArrays, SampleError, Select, Stats, Tokens, Values, View,
 };
 pub use shardtool_order::{

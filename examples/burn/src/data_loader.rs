@@ -4,8 +4,8 @@
 use burn::data::dataloader::{DataLoader, DataLoaderIterator, Progress};
 use burn::data::dataset::DatasetError;
 use burn::tensor::{AllocationProperty, Bytes, DType, Device, Int, Tensor, TensorData};
-use shardtool::{Batch, Loader};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use shardtool::{Batch, Chain, Loader};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Images, labels, and which rows have a sample.
 #[derive(Clone, Debug)]
@@ -27,15 +27,15 @@ pub fn tensors(batch: Batch, device: &Device) -> (Tensor<4>, Tensor<1, Int>) {
     (x, Tensor::from_data(TensorData::new(labels, [rows]), device))
 }
 
-/// Each call of `iter` is an epoch, or the rest of one.
+/// Each call of `iter` is an epoch, or the rest of one. A loader for validation must not end (`with_epochs`): burn iterates over it after
+/// each epoch of training.
 pub struct EpochLoader {
     loader: Arc<Mutex<Loader>>,
     device: Device,
 }
 
 struct Epoch<'l> {
-    loader: MutexGuard<'l, Loader>,
-    device: Device,
+    loader: &'l EpochLoader,
     done: usize,
     total: usize,
     ended: bool,
@@ -49,9 +49,7 @@ impl EpochLoader {
 
 impl DataLoader<Images> for EpochLoader {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Images> + 'a> {
-        let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
-        let total = loader.epoch().len();
-        Box::new(Epoch { loader, device: self.device.clone(), done: 0, total, ended: false })
+        Box::new(Epoch { loader: self, done: 0, total: self.num_items(), ended: false })
     }
 
     fn num_items(&self) -> usize {
@@ -75,13 +73,13 @@ impl Iterator for Epoch<'_> {
         if self.ended {
             return None;
         }
-        let batch = self.loader.next_batch().map_err(|error| DatasetError::Other(error.to_string().into())).transpose();
+        let batch = self.loader.loader.lock().unwrap_or_else(PoisonError::into_inner).next_batch().transpose();
         self.ended = !matches!(batch, Some(Ok(_)));
         self.done += usize::from(!self.ended);
         batch.map(|batch| {
-            let batch = batch?;
+            let batch = batch.map_err(|error| DatasetError::Other(Chain(&error).to_string().into()))?;
             let valid = batch.valid().to_vec();
-            let (x, y) = tensors(batch, &self.device);
+            let (x, y) = tensors(batch, &self.loader.device);
             Ok(Images { x, y, valid })
         })
     }

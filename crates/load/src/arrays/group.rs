@@ -27,8 +27,8 @@ pub(crate) trait Group: Send + Sync {
     /// Returns the share of an array's chunks that a row needs on average, at most 1.
     fn share(&self, array: &StoredArray<'_>) -> f64;
 
-    /// Returns the scratch that an array takes.
-    fn scratch(&self, array: &StoredArray<'_>) -> u64;
+    /// Returns the scratch that an array takes in addition to a chunk.
+    fn whole(&self, array: &StoredArray<'_>) -> u64;
 
     /// Returns the dimensions that follow the geometry of the record's image, if any do.
     fn image_axes(&self) -> Option<(usize, usize)> {
@@ -88,6 +88,8 @@ pub(crate) struct ArrayScratch {
     pub(super) chunk: Vec<u8>,
     /// An array of which a row has a selection.
     pub(super) whole: Vec<u8>,
+    /// The elements of such a selection.
+    pub(super) selected: Vec<u64>,
     /// Which pixel of the image each pixel of the row of an array shows that follows its image.
     pub(crate) positions: Positions,
 }
@@ -134,9 +136,14 @@ impl ArrayScratch {
         source: (&Record, &str),
         limits: &Limits,
     ) -> Result<u64, SampleError> {
+        let bytes = array.bytes() as usize;
+        if self.whole.capacity() < bytes {
+            // Growing a buffer would hold both the old and the new one for a moment.
+            self.whole = vec![];
+            self.whole.reserve_exact(bytes);
+        }
         self.whole.clear();
-        self.whole.reserve_exact(array.bytes() as usize);
-        self.whole.resize(array.bytes() as usize, 0);
+        self.whole.resize(bytes, 0);
         array.decode(source, &array.all(), limits, &mut self.chunk, &mut self.whole)
     }
 }
@@ -170,6 +177,15 @@ pub(super) fn pads(features: &[String], given: Option<&[f64]>, dtypes: &[ArrayDt
         super::pad_value::element(value, *dtype).ok_or_else(cannot)
     };
     features.iter().zip(dtypes).enumerate().map(pad).collect()
+}
+
+/// Returns the scratch of arrays, of which one after the other is decoded: their largest chunk, and the most that one takes in addition.
+pub(super) fn scratch<'a, 'r: 'a>(arrays: impl Iterator<Item = (&'a dyn Group, &'a StoredArray<'r>)>) -> u64 {
+    let (mut chunk, mut whole) = (0, 0);
+    for (group, array) in arrays {
+        (chunk, whole) = (array.scratch.max(chunk), group.whole(array).max(whole));
+    }
+    chunk + whole
 }
 
 pub(super) fn problem(feature: &str, problem: ArrayProblem) -> Error {

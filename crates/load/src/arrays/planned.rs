@@ -1,6 +1,6 @@
 //! The arrays of a record: planned, then written into their rows.
 
-use super::group::{ArrayOutput, ArrayScratch, Group, PlannedGroup};
+use super::group::{ArrayOutput, ArrayScratch, Group, PlannedGroup, scratch};
 use super::resolved::ResolvedArrays;
 use super::stored::StoredArray;
 use crate::buffer::RowMut;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 /// The arrays of a record, with what was drawn for them.
 pub(crate) struct PlannedArrays<'r> {
     groups: Vec<(&'r dyn Group, Box<dyn PlannedGroup + 'r>)>,
-    /// Bytes of scratch of the largest array.
+    /// Bytes of scratch of the arrays.
     pub(crate) scratch: u64,
 }
 
@@ -27,14 +27,15 @@ impl<'r> PlannedArrays<'r> {
         resolved: &'r ResolvedArrays,
         draws: SampleDraws,
     ) -> Result<Self, SampleError> {
-        let (mut groups, mut scratch) = (vec![], 0);
+        let mut groups = vec![];
         for group in &resolved.groups {
             let arrays = group.features().iter().map(|feature| StoredArray::of(example, feature, &resolved.limits));
             let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
-            scratch = arrays.iter().map(|array| group.scratch(array)).fold(scratch, u64::max);
             groups.push((&**group, group.plan(arrays, &resolved.limits, draws)?));
         }
-        Ok(PlannedArrays { groups, scratch })
+        let planned = PlannedArrays { groups, scratch: 0 };
+        let scratch = scratch(planned.arrays().map(|(group, array, _)| (group, array)));
+        Ok(PlannedArrays { scratch, ..planned })
     }
 
     /// Returns the features of the arrays and, of each, the numbers of the chunks that are decoded.

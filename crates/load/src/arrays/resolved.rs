@@ -1,7 +1,7 @@
 //! Groups of arrays, checked against the dataset.
 
 use super::crop::CropGroup;
-use super::group::{ArrayOutput, Group, problem};
+use super::group::{ArrayOutput, Group, problem, scratch};
 use super::ragged::RaggedGroup;
 use super::stored::StoredArray;
 use crate::error::{ArrayProblem, Error, Result, SampleError};
@@ -55,6 +55,11 @@ impl ResolvedArrays {
         for (number, group) in (0..).zip(&groups.ragged) {
             let first = first(&group.features)?;
             resolved.groups.push(Box::new(RaggedGroup::new(number, group, &first, batch)?));
+        }
+        let names: Vec<_> = resolved.outputs().map(|output| &output.name).collect();
+        let columns = || groups.columns.iter().map(|column| &column.feature);
+        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name) || columns().any(|c| c == **name)) {
+            return Err(problem(twice.1, ArrayProblem::Repeated));
         }
         if !resolved.groups.is_empty() {
             resolved.scratch = resolved.typical_scratch(splits, stored);
@@ -134,10 +139,9 @@ impl ResolvedArrays {
     fn typical_scratch(&self, splits: &Splits, stored: &SampledRecords) -> u64 {
         let needed = |record: &Record| {
             let Ok(example) = record.example() else { return 0 };
-            let scratch = self.with_features().filter_map(|(group, feature)| {
-                Some(group.scratch(&StoredArray::of(&example, feature, &self.limits).ok()?))
-            });
-            scratch.max().unwrap_or(0) + record.buffer_bytes()
+            let stored = |feature: &String| StoredArray::of(&example, feature, &self.limits).ok();
+            let arrays: Vec<_> = self.with_features().filter_map(|(group, name)| Some((group, stored(name)?))).collect();
+            scratch(arrays.iter().map(|(group, array)| (*group, array))) + record.buffer_bytes()
         };
         let features = self.features();
         let mut most = 0;

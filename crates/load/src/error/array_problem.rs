@@ -33,10 +33,12 @@ pub enum ArrayProblem {
         option: &'static str,
     },
     /// An option that changes nothing without another one.
-    #[error("`{option}` without `rotate` or `jitter`: leave it out, or give these")]
+    #[error("`{option}` without {needs}: leave it out, or give {needs} as well")]
     Unused {
         /// The option.
         option: &'static str,
+        /// What it needs.
+        needs: &'static str,
     },
     /// A number that an option cannot have.
     #[error("`{name}` is {found}: expected {expected}")]

@@ -96,6 +96,11 @@ impl<W: Work, E> Queue<W, E> {
         self.delivered
     }
 
+    /// Returns whether nothing begins any more, since work failed.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped && self.items.is_empty()
+    }
+
     /// Returns whether the consumer took all batches of an epoch, and has yet to take its end.
     pub(crate) fn is_at_end(&self) -> bool {
         matches!(self.items.front(), Some(Item::EpochEnd))

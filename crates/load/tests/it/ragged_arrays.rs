@@ -226,9 +226,10 @@ fn refuses_contradictions_at_the_start() {
     let name = |name: &str| Some(name.to_owned());
     assert_eq!(refused(&|g| g.features.clear()), ArrayProblem::NoFeature);
     assert_eq!(refused(&|g| g.features.push("class".to_owned())), ArrayProblem::Repeated);
-    assert_eq!(refused(&|g| g.degrees = 90.0), ArrayProblem::Unused { option: "degrees" });
-    assert_eq!(refused(&|g| g.jitter_limit = Some(1.0)), ArrayProblem::Unused { option: "jitter_limit" });
-    assert_eq!(refused(&|g| g.coordinates = name("cloud")), ArrayProblem::Unused { option: "coordinates" });
+    assert_eq!(refused(&|g| g.degrees = 90.0), ArrayProblem::Unused { option: "degrees", needs: "`rotate`" });
+    assert_eq!(refused(&|g| g.jitter_limit = Some(1.0)), ArrayProblem::Unused { option: "jitter_limit", needs: "`jitter`" });
+    let unused = ArrayProblem::Unused { option: "coordinates", needs: "`rotate` or `jitter`" };
+    assert_eq!(refused(&|g| g.coordinates = name("cloud")), unused);
     assert_eq!(refused(&|g| g.coordinates = name("other")), ArrayProblem::NotInGroup { option: "coordinates" });
     assert_eq!(refused(&|g| g.pad_value = Some(vec![0.0])), ArrayProblem::PadCount { found: 1, features: 2 });
     assert_eq!(refused(&|g| g.pad_value = Some(vec![0.0, -1.0])), ArrayProblem::Pad { value: -1.0, dtype: "u8" });

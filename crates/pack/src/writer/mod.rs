@@ -267,7 +267,8 @@ impl Drop for Writer {
     /// Says what a writer leaves that was dropped before it was finished.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if state.closed || state.complete {
+        let nothing = state.open.is_none() && state.shards.is_empty();
+        if state.closed || state.complete || nothing {
             return;
         }
         let (written, kept) = (state.written.len(), state.shards.iter().map(|shard| shard.records).sum::<u64>());

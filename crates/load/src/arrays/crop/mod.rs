@@ -89,8 +89,8 @@ impl Group for CropGroup {
         if self.spec.image_axes.is_some() { 1.0 } else { array.share(&self.shape) }
     }
 
-    fn scratch(&self, array: &StoredArray<'_>) -> u64 {
-        array.scratch + if self.spec.image_axes.is_some() { array.bytes() } else { 0 }
+    fn whole(&self, array: &StoredArray<'_>) -> u64 {
+        if self.spec.image_axes.is_some() { array.bytes() } else { 0 }
     }
 
     fn image_axes(&self) -> Option<(usize, usize)> {

@@ -59,19 +59,19 @@ impl RaggedGroup {
         let coordinates = spec.coordinates.as_ref().map_or(Ok(0), |feature| place("coordinates", feature))?;
         let directions = spec.directions.iter().map(|feature| place("directions", feature));
         let directions = directions.collect::<Result<Vec<_>, _>>()?;
-        let option = |option: &'static str| problem(name, ArrayProblem::Unused { option });
+        let option = |option: &'static str, needs| problem(name, ArrayProblem::Unused { option, needs });
         if spec.rotate.is_none() && !directions.is_empty() {
-            return Err(option("directions"));
+            return Err(option("directions", "`rotate`"));
         }
         if spec.rotate.is_none() && spec.degrees != 180.0 {
-            return Err(option("degrees"));
+            return Err(option("degrees", "`rotate`"));
         }
         if spec.jitter == 0.0 && spec.jitter_limit.is_some() {
-            return Err(option("jitter_limit"));
+            return Err(option("jitter_limit", "`jitter`"));
         }
         let moves = spec.rotate.is_some() || spec.jitter > 0.0;
         if !moves && spec.coordinates.is_some() {
-            return Err(option("coordinates"));
+            return Err(option("coordinates", "`rotate` or `jitter`"));
         }
         let number_of =
             |name, found, expected| problem(&spec.features[0], ArrayProblem::Number { name, found, expected });
@@ -141,8 +141,9 @@ impl Group for RaggedGroup {
         }
     }
 
-    fn scratch(&self, array: &StoredArray<'_>) -> u64 {
-        array.scratch + if self.selects_from_whole(array) { array.bytes() } else { 0 }
+    fn whole(&self, array: &StoredArray<'_>) -> u64 {
+        let selected = self.spec.length.get().saturating_mul(size_of::<u64>() as u64);
+        if self.selects_from_whole(array) { array.bytes().saturating_add(selected) } else { 0 }
     }
 
     fn plan<'g>(
@@ -204,7 +205,7 @@ impl PlannedGroup for Planned<'_> {
         rows: &mut [RowMut<'_>],
     ) -> Result<u64, SampleError> {
         let (group, spec) = (self.group, &self.group.spec);
-        let mut read = 0;
+        let (mut read, mut drawn) = (0, false);
         let Some((lengths, rows)) = rows.split_last_mut() else { return Ok(0) };
         lengths.copy_from_slice(&(self.selection.count() as i64).to_le_bytes());
         for (at, ((array, output), row)) in self.arrays.iter().zip(group.arrays()).zip(rows).enumerate() {
@@ -216,9 +217,15 @@ impl PlannedGroup for Planned<'_> {
                 Selection::Window { .. } => {
                     read += array.decode(source, &self.part(array), limits, &mut scratch.chunk, filled)?;
                 }
-                Selection::Elements(elements) => {
+                Selection::Subset { length, count } => {
                     read += scratch.decode_whole(array, source, limits)?;
-                    for (out, chosen) in filled.chunks_exact_mut(element).zip(elements) {
+                    if !drawn {
+                        // After the first array was decoded: its shape is true.
+                        let mut stream = self.draws.ragged(group.number, Stream::Select as u64);
+                        selection::subset(*length, *count, &mut stream, &mut scratch.selected);
+                        drawn = true;
+                    }
+                    for (out, chosen) in filled.chunks_exact_mut(element).zip(&scratch.selected) {
                         out.copy_from_slice(&scratch.whole[*chosen as usize * element..][..element]);
                     }
                 }

@@ -7,8 +7,8 @@ use shardtool_decode::Random;
 pub(super) enum Selection {
     /// `count` neighbours from `first` on.
     Window { first: u64, count: u64 },
-    /// These ones.
-    Elements(Vec<u64>),
+    /// A random subset of `count` of `length` elements, which is drawn once its memory is admitted.
+    Subset { length: u64, count: u64 },
 }
 
 impl Selection {
@@ -18,22 +18,22 @@ impl Selection {
             _ if length <= most => Selection::Window { first: 0, count: length },
             Select::First => Selection::Window { first: 0, count: most },
             Select::Window => Selection::Window { first: random.below(length - most + 1), count: most },
-            Select::Subset => Selection::Elements(subset(length, most, random)),
+            Select::Subset => Selection::Subset { length, count: most },
         }
     }
 
     pub(super) fn count(&self) -> u64 {
         match self {
-            Selection::Window { count, .. } => *count,
-            Selection::Elements(elements) => elements.len() as u64,
+            Selection::Window { count, .. } | Selection::Subset { count, .. } => *count,
         }
     }
 }
 
-/// Returns `count` of `length` numbers, ascending, each subset with equal probability (Knuth, The Art of Computer Programming, 3.4.2,
+/// Draws `count` of `length` numbers, ascending, each subset with equal probability (Knuth, The Art of Computer Programming, 3.4.2,
 /// algorithm S: one number is drawn for each element until the subset is full).
-fn subset(length: u64, count: u64, random: &mut impl Random) -> Vec<u64> {
-    let mut elements = Vec::with_capacity(count as usize);
+pub(super) fn subset(length: u64, count: u64, random: &mut impl Random, elements: &mut Vec<u64>) {
+    elements.clear();
+    elements.reserve_exact(count as usize);
     for element in 0..length {
         let lacking = count - elements.len() as u64;
         if lacking == 0 {
@@ -43,7 +43,6 @@ fn subset(length: u64, count: u64, random: &mut impl Random) -> Vec<u64> {
             elements.push(element);
         }
     }
-    elements
 }
 
 #[cfg(test)]
@@ -57,7 +56,9 @@ mod tests {
         let mut counts = BTreeMap::new();
         for source_position in 0..20_000 {
             let draws = SampleDraws { seed: 3, epoch: 0, source_position };
-            *counts.entry(subset(5, 2, &mut draws.ragged(0, 0))).or_insert(0u32) += 1;
+            let mut elements = vec![];
+            subset(5, 2, &mut draws.ragged(0, 0), &mut elements);
+            *counts.entry(elements).or_insert(0u32) += 1;
         }
         // 10 subsets of 2,000 each; the deviation of a count is below 43.
         assert_eq!(counts.len(), 10, "{counts:?}");

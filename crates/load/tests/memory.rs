@@ -10,7 +10,7 @@ use dataset::Sample;
 use shardtool_decode::{Filter, LabelDtype, Pipeline, Transform};
 use shardtool_load::{
     Arrays, AspectRatioBuckets, BatchTransform, Clip, Column, Config, DecodedCache, Field, Image, Loader, Mask,
-    Objects, Pairs, Tokens, View,
+    Objects, Pairs, RaggedArrays, Tokens, View,
 };
 use shardtool_order::Replica;
 use shardtool_read::{Access, Dataset, Options, Split};
@@ -261,6 +261,31 @@ fn live_memory_of_arrays_stays_below_the_budget() {
             let batch = Loader::plan(&config).unwrap().memory.batch;
             assert!(batch > 5 * 2 * 2 * 36 * 36 * 36, "a batch of {batch} bytes includes its arrays");
             stays_below(config, &[0], times, &what);
+        }
+    }
+}
+
+/// Arrays of which a row has a random subset: the whole array, a decompressed chunk and the selection are scratch at the same time.
+#[test]
+fn live_memory_of_ragged_arrays_stays_below_the_budget() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let array = |number: u16, feature, chunk: i64, codec| {
+        let elements: Vec<u16> = (0..(30 + number as i64) * 4_000).map(|at| (at % 4001) as u16 ^ number).collect();
+        let rows = elements.len() as i64 / 4;
+        arrays_dataset::Stored::u16(feature, &[rows, 4], &[chunk.min(rows), 4], codec, &elements)
+    };
+    let samples: Vec<_> =
+        (0..9).map(|number| vec![array(number, "raw", 500, "raw"), array(number, "zstd", 1 << 20, "zstd")]).collect();
+    arrays_dataset::write(folder.path(), &["raw", "zstd"], &samples, None);
+    let length = std::num::NonZeroU64::new(20_000).unwrap();
+    let group = RaggedArrays::new(vec!["raw".to_owned(), "zstd".to_owned()], length);
+    for access in [Access::Mmap, Access::Pread] {
+        let split = arrays_dataset::open(folder.path(), access);
+        for (workers, times) in [(1, 1.0), (3, 1.0), (2, 1.5)] {
+            let mut config = Config::new(split.clone(), [group.clone()], 3);
+            (config.workers, config.remainder) = (Some(workers), Some(shardtool_order::Remainder::Pad));
+            stays_below(config, &[0], times, &format!("ragged arrays, {workers} workers, {access:?}"));
         }
     }
 }

@@ -58,7 +58,9 @@ impl ResolvedArrays {
         }
         let names: Vec<_> = resolved.outputs().map(|output| &output.name).collect();
         let columns = || groups.columns.iter().map(|column| &column.feature);
-        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name) || columns().any(|c| c == **name)) {
+        if let Some(twice) =
+            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name) || columns().any(|c| c == **name))
+        {
             return Err(problem(twice.1, ArrayProblem::Repeated));
         }
         if !resolved.groups.is_empty() {
@@ -140,7 +142,8 @@ impl ResolvedArrays {
         let needed = |record: &Record| {
             let Ok(example) = record.example() else { return 0 };
             let stored = |feature: &String| StoredArray::of(&example, feature, &self.limits).ok();
-            let arrays: Vec<_> = self.with_features().filter_map(|(group, name)| Some((group, stored(name)?))).collect();
+            let arrays: Vec<_> =
+                self.with_features().filter_map(|(group, name)| Some((group, stored(name)?))).collect();
             scratch(arrays.iter().map(|(group, array)| (*group, array))) + record.buffer_bytes()
         };
         let features = self.features();

@@ -227,7 +227,10 @@ fn refuses_contradictions_at_the_start() {
     assert_eq!(refused(&|g| g.features.clear()), ArrayProblem::NoFeature);
     assert_eq!(refused(&|g| g.features.push("class".to_owned())), ArrayProblem::Repeated);
     assert_eq!(refused(&|g| g.degrees = 90.0), ArrayProblem::Unused { option: "degrees", needs: "`rotate`" });
-    assert_eq!(refused(&|g| g.jitter_limit = Some(1.0)), ArrayProblem::Unused { option: "jitter_limit", needs: "`jitter`" });
+    assert_eq!(
+        refused(&|g| g.jitter_limit = Some(1.0)),
+        ArrayProblem::Unused { option: "jitter_limit", needs: "`jitter`" }
+    );
     let unused = ArrayProblem::Unused { option: "coordinates", needs: "`rotate` or `jitter`" };
     assert_eq!(refused(&|g| g.coordinates = name("cloud")), unused);
     assert_eq!(refused(&|g| g.coordinates = name("other")), ArrayProblem::NotInGroup { option: "coordinates" });

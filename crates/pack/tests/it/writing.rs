@@ -396,3 +396,47 @@ fn writes_samples_without_images() {
     assert_eq!(features, ["image/key", "score", "text"]);
     assert_eq!(check(&options.destination, "train").len(), 5);
 }
+
+#[test]
+fn columns_and_conditions_of_a_split_are_those_of_its_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let features = [("size", DType::Int64), ("score", DType::Float), ("exact", DType::Float64), ("big", DType::Uint64)];
+    let options = WriterOptions::new(folder.path(), "train").with_features(features).with_labels(true);
+    let writer = Writer::open(&with!(options, images = false, shard_size = 400)).unwrap();
+    for number in 0..40i64 {
+        let key = format!("{number:02}");
+        let mut sample = Sample::new(&key).with_label(number % 3).with_value("exact", Value::Float64(vec![0.1]));
+        // The first shards have no record with a size, some records have none, and some have two.
+        let sizes = [vec![], vec![number], vec![number, 1]];
+        sample = sample.with_value("size", sizes[if number < 20 { 0 } else { number as usize % 3 }].clone());
+        sample = sample.with_value("big", Value::Uint64(vec![u64::MAX - number as u64]));
+        writer.write(&sample).unwrap();
+    }
+    writer.finish().unwrap();
+    let dataset = shardtool_read::Dataset::open(folder.path()).unwrap();
+    let split = dataset.split("train").unwrap();
+    assert!(split.entry().shards.len() > 3);
+    let size = |number: i64| (number >= 20 && number % 3 == 1).then_some(number);
+    assert_eq!(split.column::<i64>("size").unwrap().unwrap(), (0..40).map(size).collect::<Vec<_>>());
+    assert_eq!(split.column::<f64>("exact").unwrap().unwrap(), vec![Some(0.1); 40]);
+    let big: Vec<_> = (0..40).map(|number| Some(u64::MAX - number)).collect();
+    assert_eq!(split.column::<u64>("big").unwrap().unwrap(), big);
+    assert_eq!(split.column::<f32>("score").unwrap().unwrap(), vec![None; 40], "no record has it");
+    assert!(split.column::<f32>("size").unwrap().is_none() && split.column::<i64>("other").unwrap().is_none());
+    let matching = split.matching(["size>=30", "image/class/label=1"]).unwrap();
+    assert_eq!(matching, (30..40).filter(|number| number % 3 == 1).collect::<Vec<u64>>());
+    assert!(chain(&split.matching(["size~3"]).unwrap_err()).contains("size~3"));
+    assert!(matches!(split.shard(1_000), Err(shardtool_read::Error::NoShard { number: 1_000, .. })));
+    let keys: Vec<_> = split.records(38..u64::MAX).map(|record| record.unwrap().key().unwrap().into_owned()).collect();
+    assert_eq!(keys, [b"38", b"39"]);
+
+    // A manifest that claims more records than its shards have is an error, not an allocation.
+    let path = folder.path().join("dataset.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let at = text.find("\"records\": ").unwrap() + 11;
+    let end = at + text[at..].find(',').unwrap();
+    fs::write(&path, format!("{}1152921504606846976{}", &text[..at], &text[end..])).unwrap();
+    if let Ok(dataset) = shardtool_read::Dataset::open(folder.path()) {
+        dataset.split("train").unwrap().column::<i64>("size").unwrap_err();
+    }
+}

@@ -61,7 +61,7 @@ pub enum Error {
         option: &'static str,
     },
     /// A split has no such feature.
-    #[error("{split} has no feature `{feature}`{}; it has: {}", in_every_batch(feature), known.join(", "))]
+    #[error("{split} has no feature `{feature}`; it has: {}", known.join(", "))]
     NoFeature {
         /// The split, and its dataset.
         split: String,
@@ -373,14 +373,6 @@ pub enum Error {
     /// A thread could not be started.
     #[error("cannot start a worker thread")]
     Thread(#[source] std::io::Error),
-}
-
-/// Returns what to say of names that Python's batches have without a field.
-fn in_every_batch(feature: &str) -> &'static str {
-    match feature {
-        "label" | "id" | "valid" => " (every batch has it: leave it out of the fields)",
-        _ => "",
-    }
 }
 
 fn starved(held: usize, batches: usize, usage: Option<&Usage>) -> String {

@@ -57,11 +57,8 @@ impl ResolvedArrays {
             resolved.groups.push(Box::new(RaggedGroup::new(number, group, &first, batch)?));
         }
         let names: Vec<_> = resolved.outputs().map(|output| &output.name).collect();
-        let columns = || groups.columns.iter().map(|column| &column.feature);
-        if let Some(twice) =
-            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name) || columns().any(|c| c == **name))
-        {
-            return Err(problem(twice.1, ArrayProblem::Repeated));
+        if let Some((_, twice)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(problem(twice, ArrayProblem::Repeated));
         }
         if !resolved.groups.is_empty() {
             resolved.scratch = resolved.typical_scratch(splits, stored);

@@ -77,7 +77,7 @@ impl Iterator for Epoch<'_> {
         self.ended = !matches!(batch, Some(Ok(_)));
         self.done += usize::from(!self.ended);
         batch.map(|batch| {
-            let batch = batch.map_err(|error| DatasetError::Other(Chain(&error).to_string().into()))?;
+            let batch = batch.map_err(|error| DatasetError::new(std::io::Error::other(Chain(&error).to_string())))?;
             let valid = batch.valid().to_vec();
             let (x, y) = tensors(batch, &self.loader.device);
             Ok(Images { x, y, valid })
@@ -92,7 +92,10 @@ impl DataLoaderIterator<Images> for Epoch<'_> {
 }
 
 /// Returns how many samples of an epoch `model` gets right, and how many there are.
-pub fn evaluate(loader: &dyn DataLoader<Images>, model: impl Fn(Tensor<4>) -> Tensor<2>) -> anyhow::Result<(usize, usize)> {
+pub fn evaluate(
+    loader: &dyn DataLoader<Images>,
+    model: impl Fn(Tensor<4>) -> Tensor<2>,
+) -> anyhow::Result<(usize, usize)> {
     let (mut right, mut samples) = (0, 0);
     for images in loader.iter() {
         let Images { x, y, valid } = images?;

@@ -20,7 +20,8 @@ impl Loader {
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let mut loader: shardtool_load::Loader = todo!();
+    /// # let split = shardtool_read::Dataset::open("dataset")?.split("train")?.clone();
+    /// # let mut loader = shardtool_load::Loader::new(&shardtool_load::Config::new(split, [shardtool_load::Field::Record], 32))?;
     /// for _ in 0..90 {
     ///     for batch in loader.epoch() {
     ///         let batch = batch?;

@@ -78,4 +78,19 @@ fn bench_and_plan_load_arrays() {
     assert!(status == Some(2) && text.contains("pet"), "{status:?}: {text}");
     let (status, text) = shardtool(folder.path(), &["bench", "volumes", "--batch", "2", "--array", "ct:5x6"]);
     assert!(status == Some(2) && text.contains("3 dimensions"), "{status:?}: {text}");
+    // Of ten elements a row has four, or all and padding.
+    for (length, bytes) in [("4", 4), ("15", 15)] {
+        let options = ["--ragged-array", &format!("ct,seg:{length}"), "--batch", "2"];
+        let bench = json(folder.path(), &[&["bench", "volumes", "--epochs", "3", "--json"], &options[..]].concat());
+        assert_eq!((&bench["samples"], &bench["stats"]["bad_samples"]), (&Value::from(12), &Value::from(0)), "{bench}");
+        // Two arrays of bytes, and the lengths, of two rows; and what rows have besides.
+        let arrays = 2 * (2 * bytes * 12 * 14 + 8);
+        let batch = bench["stats"]["memory"]["batch"].as_u64().unwrap();
+        assert!((arrays..arrays + 1_000).contains(&batch), "{batch}, {arrays}");
+        json(folder.path(), &[&["plan", "volumes", "--json"], &options[..]].concat());
+    }
+    let (status, text) = shardtool(folder.path(), &["bench", "volumes", "--ragged-array", "ct"]);
+    assert!(status == Some(2) && text.contains("NAME:LENGTH"), "{status:?}: {text}");
+    let (status, text) = shardtool(folder.path(), &["bench", "volumes", "--batch", "2", "--ragged-array", "pet:4"]);
+    assert!(status == Some(2) && text.contains("pet"), "{status:?}: {text}");
 }

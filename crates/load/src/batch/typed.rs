@@ -72,7 +72,7 @@ impl Batch {
     /// use shardtool_load::{Config, Image, Loader};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let split: shardtool_read::Split = todo!();
+    /// let split = shardtool_read::Dataset::open("dataset")?.split("train")?.clone();
     /// let image = Image::new(Pipeline::train(224)?).with_normalization([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
     /// let mut loader = Loader::new(&Config::new(split, [image], 256))?;
     /// for batch in loader.epoch() {

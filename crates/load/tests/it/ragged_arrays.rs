@@ -1,7 +1,9 @@
 //! Arrays that differ in length: what is selected, rotated and added, compared with the definitions; bad samples; resuming.
 
 use crate::arrays_dataset::{Stored, open, write};
-use shardtool_load::{ArrayProblem, Axis, Batch, Config, Error, Loader, OnBad, RaggedArrays, SampleError, Select};
+use shardtool_load::{
+    ArrayProblem, Arrays, Axis, Batch, Config, Error, Loader, OnBad, RaggedArrays, SampleError, Select,
+};
 use shardtool_order::{Order, Remainder, Rng};
 use shardtool_read::{Access, Split};
 use std::num::NonZeroU64;
@@ -242,4 +244,23 @@ fn refuses_contradictions_at_the_start() {
     }
     let found = refused(&|g| (g.jitter, g.coordinates) = (1.0, name("class")));
     assert!(matches!(found, ArrayProblem::Coordinates { dtype: "u8", .. }), "{found:?}");
+}
+
+#[test]
+fn an_array_with_the_name_of_the_lengths_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<_> = (1..5)
+        .map(|number| {
+            let [cloud, class] = cloud(number);
+            vec![cloud, class.clone(), Stored { feature: "cloud/length", ..class }]
+        })
+        .collect();
+    write(folder.path(), &["cloud", "class", "cloud/length"], &samples, None);
+    let split = open(folder.path(), Access::Mmap);
+    let mut arrays = Arrays::new(vec!["cloud/length".to_owned()]);
+    arrays.crop = Some(vec![Some(1), None]);
+    match Loader::new(&config(&split, group()).with(arrays)).map(drop) {
+        Err(Error::Array { feature, problem: ArrayProblem::Repeated }) => assert_eq!(feature, "cloud/length"),
+        other => panic!("{other:?}"),
+    }
 }

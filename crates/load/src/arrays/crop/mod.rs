@@ -170,7 +170,7 @@ fn image_size(groups: &Groups, group: &Arrays) -> Result<[u64; 2], Error> {
     let name = group.features.first().map_or("", String::as_str);
     let refused = |reason| Err(problem(name, ArrayProblem::InImage { reason }));
     let Some(images) = &groups.images else {
-        return refused("there is no image: give the steps of the image as well, or leave it out");
+        return refused("the loader has no image: give the steps of the image as well, or leave it out");
     };
     match &images.views[..] {
         [view] => {

@@ -22,8 +22,15 @@ pub(super) struct RaggedGroup {
     spec: RaggedArrays,
     /// Those of the features, then the lengths.
     outputs: Vec<ArrayOutput>,
-    /// The place of the coordinates among the features.
+    /// `None` if nothing is moved.
+    moved: Option<Moved>,
+}
+
+/// The features that are rotated or get noise, by their places in the group.
+struct Moved {
     coordinates: usize,
+    /// Rotated only.
+    directions: Vec<usize>,
 }
 
 /// The arrays of a record, and what was drawn for them.
@@ -43,15 +50,10 @@ enum Stream {
     Jitter = 2,
 }
 
-impl RaggedGroup {
-    /// Checks a group. `first` are type and shape of each array in the first record.
-    pub(super) fn new(
-        number: u64,
-        spec: &RaggedArrays,
-        first: &[(ArrayDtype, Vec<u64>)],
-        batch: u32,
-    ) -> Result<Self, Error> {
-        let Some(name) = spec.features.first() else { return Err(problem("", ArrayProblem::NoFeature)) };
+impl Moved {
+    /// Checks the options of what is moved.
+    fn new(spec: &RaggedArrays) -> Result<Option<Self>, Error> {
+        let name = spec.features.first().map_or("", String::as_str);
         let place = |option: &'static str, feature: &String| {
             let at = spec.features.iter().position(|other| other == feature);
             at.ok_or_else(|| problem(feature, ArrayProblem::NotInGroup { option }))
@@ -73,22 +75,35 @@ impl RaggedGroup {
         if !moves && spec.coordinates.is_some() {
             return Err(option("coordinates", "`rotate` or `jitter`"));
         }
-        let number_of =
-            |name, found, expected| problem(&spec.features[0], ArrayProblem::Number { name, found, expected });
+        let number = |option, found, expected| problem(name, ArrayProblem::Number { name: option, found, expected });
         if !(spec.degrees > 0.0 && spec.degrees <= 180.0) {
-            return Err(number_of("degrees", spec.degrees, "above 0 and at most 180"));
+            return Err(number("degrees", spec.degrees, "above 0 and at most 180"));
         }
         if !(spec.jitter >= 0.0 && spec.jitter.is_finite()) {
-            return Err(number_of("jitter", spec.jitter, "at least 0"));
+            return Err(number("jitter", spec.jitter, "at least 0"));
         }
         if let Some(limit) = spec.jitter_limit.filter(|limit| !(*limit > 0.0 && limit.is_finite())) {
-            return Err(number_of("jitter_limit", limit, "above 0"));
+            return Err(number("jitter_limit", limit, "above 0"));
         }
+        Ok(moves.then_some(Moved { coordinates, directions }))
+    }
+}
+
+impl RaggedGroup {
+    /// Checks a group. `first` are type and shape of each array in the first record.
+    pub(super) fn new(
+        number: u64,
+        spec: &RaggedArrays,
+        first: &[(ArrayDtype, Vec<u64>)],
+        batch: u32,
+    ) -> Result<Self, Error> {
+        let Some(name) = spec.features.first() else { return Err(problem("", ArrayProblem::NoFeature)) };
+        let moved = Moved::new(spec)?;
         for (at, (feature, (dtype, shape))) in spec.features.iter().zip(first).enumerate() {
             if shape.is_empty() {
                 return Err(problem(feature, ArrayProblem::NoLength));
             }
-            if moves && (at == coordinates || directions.contains(&at)) {
+            if moved.as_ref().is_some_and(|moved| at == moved.coordinates || moved.directions.contains(&at)) {
                 let columns = shape.last().copied().unwrap_or_default();
                 if shape.len() != 2 || columns < 3 || !matches!(dtype, ArrayDtype::F32 | ArrayDtype::F64) {
                     let (shape, dtype) = (shape.clone(), dtype.name());
@@ -107,7 +122,7 @@ impl RaggedGroup {
         });
         let lengths = ArrayOutput::new(&format!("{name}/length"), ArrayDtype::I64, &[], vec![0; 8], batch);
         let outputs = arrays.chain([lengths]).collect::<Result<_, _>>()?;
-        Ok(RaggedGroup { number, spec: spec.clone(), outputs, coordinates })
+        Ok(RaggedGroup { number, spec: spec.clone(), outputs, moved })
     }
 
     /// Returns the outputs of the features.
@@ -230,9 +245,10 @@ impl PlannedGroup for Planned<'_> {
                     }
                 }
             }
-            let coordinates = at == group.coordinates;
+            let Some(Moved { coordinates, directions }) = &group.moved else { continue };
+            let coordinates = at == *coordinates;
             if let Some(motion) = &self.motion
-                && (coordinates || spec.directions.contains(&output.name))
+                && (coordinates || directions.contains(&at))
             {
                 motion::rotate(filled, element, output.dtype, motion);
             }

@@ -78,6 +78,8 @@ damage! {
     ManifestRequires,
     /// A member of the manifest has an impossible value.
     ManifestValue,
+    /// A bitmap of deleted rows has an unused bit that is not 0, or another number of rows than the manifest says.
+    BitmapValue,
     /// The manifest lists a shard that does not exist.
     MissingShard,
     /// A shard's index does not exist.
@@ -90,6 +92,10 @@ damage! {
     ShardSha256,
     /// An index has another length or CRC than the manifest says.
     IndexCrc,
+    /// A file of columns or bitmaps does not exist, or ends before one that the manifest lists.
+    MissingCompanion,
+    /// A column or bitmap has another CRC than the manifest says.
+    CompanionCrc,
     /// Manifest, index and frames do not agree on the number of records.
     RecordCount,
     /// The index contradicts the manifest or a record.

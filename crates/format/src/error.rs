@@ -133,6 +133,12 @@ pub enum Error {
         /// What is wrong with the value.
         problem: &'static str,
     },
+    /// A bitmap of deleted rows that is not the one that the manifest describes.
+    #[error("bitmap of deleted rows: {problem}")]
+    BitmapValue {
+        /// What is wrong with it, with the expected and the found value.
+        problem: String,
+    },
     /// The manifest is not JSON of the expected shape.
     #[error("invalid manifest: {problem}")]
     ManifestSyntax {
@@ -208,6 +214,7 @@ impl Error {
             Error::IndexColumn { .. } => Damage::IndexColumn,
             Error::ColumnCrc { .. } => Damage::ColumnCrc,
             Error::ColumnValue { .. } => Damage::ColumnValue,
+            Error::BitmapValue { .. } => Damage::BitmapValue,
             Error::ManifestSyntax { .. } => Damage::ManifestSyntax,
             Error::ManifestCrc { .. } => Damage::ManifestCrc,
             Error::ManifestVersion { .. } => Damage::ManifestVersion,

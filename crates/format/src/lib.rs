@@ -14,6 +14,7 @@
 //! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |
 //! | `damage` | [`Damage`]: the names of damage |
+//! | `deleted_rows` | [`DeletedRows`]: the bitmap of the deleted rows of a shard |
 //! | `chain` | [`Chain`]: an error with its sources, as text |
 //! | `printable` | [`printable()`]: text from files without control characters |
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ mod chain;
 pub mod checksum;
 mod compression;
 mod damage;
+mod deleted_rows;
 mod error;
 pub mod example;
 pub mod frame;
@@ -40,5 +42,6 @@ mod wire;
 pub use chain::Chain;
 pub use compression::Compression;
 pub use damage::{Damage, UnknownDamage};
+pub use deleted_rows::DeletedRows;
 pub use error::{Error, Result};
 pub use printable::printable;

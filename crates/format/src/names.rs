@@ -31,6 +31,21 @@ pub const MANIFEST: &str = "dataset.json";
 /// Folder of the indexes, next to the shards.
 pub const INDEX_FOLDER: &str = "_index";
 
+/// Folder of the manifests of earlier versions.
+pub const VERSIONS_FOLDER: &str = "_versions";
+/// Folder of the columns and bitmaps of shards that changed.
+pub const COLUMNS_FOLDER: &str = "_columns";
+
+/// Returns the path of the manifest of an earlier version, from the dataset's folder.
+pub fn version_path(number: u64) -> PathBuf {
+    Path::new(VERSIONS_FOLDER).join(format!("{number:06}.json"))
+}
+
+/// Returns whether a name is that of a folder that datasets with versions have.
+pub fn is_version_folder(name: &str) -> bool {
+    [VERSIONS_FOLDER, COLUMNS_FOLDER].iter().any(|folder| name.eq_ignore_ascii_case(folder))
+}
+
 /// Returns the file name of shard `number` of a split: at least five digits.
 pub fn shard_file(split: &str, number: usize) -> String {
     format!("{split}-{number:05}.tfrecord")
@@ -77,11 +92,15 @@ pub fn split_of(file: &str) -> &str {
 /// Returns the key of a record: [`IMAGE_KEY`], else [`IMAGE_FILENAME`], else `<shard file>#<record>`. `record` counts
 /// from 0 in its shard; `example` is `None` for a record that is not an Example.
 pub fn key_of<'a>(example: Option<&Example<'a>>, shard_file: &str, record: u64) -> Cow<'a, [u8]> {
-    let named = |name| example.and_then(|e| e.bytes(name));
-    match named(IMAGE_KEY).or_else(|| named(IMAGE_FILENAME)) {
+    match example.and_then(stored_key) {
         Some(key) => Cow::Borrowed(key),
         None => Cow::Owned(format!("{shard_file}#{record}").into_bytes()),
     }
+}
+
+/// Returns the key that a record stores: [`IMAGE_KEY`], else [`IMAGE_FILENAME`].
+pub fn stored_key<'a>(example: &Example<'a>) -> Option<&'a [u8]> {
+    example.bytes(IMAGE_KEY).or_else(|| example.bytes(IMAGE_FILENAME))
 }
 
 /// Checks that `name` is a plain file name: not empty, no separator, not `.` or `..`, no control characters.

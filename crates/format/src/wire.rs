@@ -11,6 +11,7 @@ pub(crate) struct Reader<'a> {
 }
 
 /// One field of a message.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Value<'a> {
     Varint(u64),
     Fixed32([u8; 4]),

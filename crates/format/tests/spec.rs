@@ -361,6 +361,7 @@ fn test_vectors_match_the_code() {
                         index_bytes: 0,
                         index_crc32c: 0,
                         sha256: None,
+                        companions: Default::default(),
                     },
                     _ => panic!("{row:?}"),
                 };

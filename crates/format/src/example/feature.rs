@@ -18,6 +18,29 @@ pub enum Feature<'a> {
 }
 
 impl<'a> Feature<'a> {
+    /// Parses a message `Feature`, such as a row of a column `encoded:NAME`.
+    ///
+    /// # Errors
+    /// [`Error::MalformedExample`], with an offset in the message.
+    pub fn parse(message: &'a [u8]) -> Result<Self> {
+        parse_feature::<true>(Reader::new(message))
+    }
+
+    /// Returns a feature of one integer.
+    pub fn of_int64(value: i64) -> Self {
+        Feature::Int64(Int64List(Source::One(Value::Varint(value as u64))))
+    }
+
+    /// Returns a feature of one float.
+    pub fn of_float(value: f32) -> Self {
+        Feature::Float(FloatList(Source::One(Value::Fixed32(value.to_le_bytes()))))
+    }
+
+    /// Returns a feature of one byte string.
+    pub fn of_bytes(value: &'a [u8]) -> Self {
+        Feature::Bytes(BytesList(Source::One(Value::Delimited(Reader::new(value)))))
+    }
+
     /// Returns the type of the values; `None` without a list.
     pub fn dtype(&self) -> Option<DType> {
         match self {
@@ -48,7 +71,7 @@ impl<'a> Feature<'a> {
         };
         match source {
             Source::Lists(lists) => Reader::new(lists),
-            Source::Steps(_) | Source::Lengths(_) => Reader::new(&[]),
+            Source::Steps(_) | Source::Lengths(_) | Source::One(_) => Reader::new(&[]),
         }
     }
 }
@@ -111,6 +134,8 @@ pub(super) enum Source<'a> {
     Steps(&'a [u8]),
     /// A FeatureList message: the number of values of each step.
     Lengths(&'a [u8]),
+    /// One value, which lies outside of a record.
+    One(Value<'a>),
 }
 
 /// Byte strings of a feature.
@@ -202,17 +227,20 @@ struct Values<'a> {
     steps: Reader<'a>,
     lists: Reader<'a>,
     list: Reader<'a>,
+    /// A value that follows.
+    one: Option<Value<'a>>,
 }
 
 impl<'a> Values<'a> {
     fn new(source: Source<'a>, dtype: DType) -> Self {
         let none = Reader::new(&[]);
-        let (steps, lists) = match source {
-            Source::Lists(lists) => (none, Reader::new(lists)),
-            Source::Steps(steps) => (Reader::new(steps), none),
-            Source::Lengths(_) => (none, none),
+        let (steps, lists, one) = match source {
+            Source::Lists(lists) => (none, Reader::new(lists), None),
+            Source::Steps(steps) => (Reader::new(steps), none, None),
+            Source::Lengths(_) => (none, none, None),
+            Source::One(value) => (none, none, Some(value)),
         };
-        Values { dtype, steps, lists, list: none }
+        Values { dtype, steps, lists, list: none, one }
     }
 }
 
@@ -231,7 +259,10 @@ impl<'a> Iterator for Values<'a> {
                 self.list = list;
                 continue;
             }
-            self.lists = next_step(&mut self.steps)?.lists(self.dtype);
+            match next_step(&mut self.steps) {
+                Some(step) => self.lists = step.lists(self.dtype),
+                None => return self.one.take(),
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ mod write;
 pub use feature::{BytesList, Feature, FloatList, Int64List};
 pub use logical::{LOGICAL_BYTES, Logical};
 pub use sequence::has_feature_lists;
-pub use write::{Column, encode};
+pub use write::{Column, encode, encode_feature};
 
 use crate::Result;
 use std::borrow::Cow;
@@ -69,6 +69,17 @@ impl<'a> Example<'a> {
     /// Returns all features, in byte order of their names.
     pub fn features(&self) -> &[(Cow<'a, str>, Feature<'a>)] {
         &self.features
+    }
+
+    /// Replaces the feature of a name, or adds it; `None` removes it.
+    pub fn set(&mut self, name: &'a str, feature: Option<Feature<'a>>) {
+        let at = self.features.binary_search_by(|(there, _)| (**there).cmp(name));
+        match (at, feature) {
+            (Ok(at), Some(feature)) => self.features[at].1 = feature,
+            (Ok(at), None) => drop(self.features.remove(at)),
+            (Err(at), Some(feature)) => self.features.insert(at, (Cow::Borrowed(name), feature)),
+            (Err(_), None) => {}
+        }
     }
 
     /// Returns the feature of that name.

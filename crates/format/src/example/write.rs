@@ -1,5 +1,6 @@
 //! Writes a `tf.train.Example` in canonical form.
 
+use super::{Example, Feature};
 use crate::wire::{delimited_len, put_delimited, put_varint, varint_len};
 
 /// Values of a feature to be written.
@@ -83,5 +84,57 @@ pub fn encode(features: &mut [(&str, Column<'_>)], out: &mut Vec<u8>) {
         put_delimited(2, delimited_len(list), out);
         put_delimited(column.field(), list, out);
         column.put_list(out);
+    }
+}
+
+/// Appends the message `Feature` of a column: what an entry of an Example has as its value.
+pub fn encode_feature(column: &Column<'_>, out: &mut Vec<u8>) {
+    put_delimited(column.field(), column.list_len(), out);
+    column.put_list(out);
+}
+
+/// The values of a feature, gathered from its lists.
+enum Gathered<'a> {
+    Bytes(Vec<&'a [u8]>),
+    Float(Vec<f32>),
+    Int64(Vec<i64>),
+}
+
+impl<'a> Gathered<'a> {
+    /// Returns the values; `None` of a feature without a list, which is a missing one.
+    fn of(feature: &Feature<'a>) -> Option<Self> {
+        Some(match feature {
+            Feature::Empty => return None,
+            Feature::Bytes(list) => Gathered::Bytes(list.iter().collect()),
+            Feature::Float(list) => Gathered::Float(list.iter().collect()),
+            Feature::Int64(list) => Gathered::Int64(list.iter().collect()),
+        })
+    }
+
+    fn column(&self) -> Column<'_> {
+        match self {
+            Gathered::Bytes(values) => Column::Bytes(values),
+            Gathered::Float(values) => Column::Float(values),
+            Gathered::Int64(values) => Column::Int64(values),
+        }
+    }
+}
+
+impl Feature<'_> {
+    /// Appends the feature as a message in canonical form; nothing if it is missing.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if let Some(values) = Gathered::of(self) {
+            encode_feature(&values.column(), out);
+        }
+    }
+}
+
+impl Example<'_> {
+    /// Appends the Example in canonical form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let gathered = self.features().iter().filter_map(|(name, feature)| Some((&**name, Gathered::of(feature)?)));
+        let gathered: Vec<_> = gathered.collect();
+        let mut columns: Vec<_> = gathered.iter().map(|(name, values)| (*name, values.column())).collect();
+        encode(&mut columns, out);
     }
 }

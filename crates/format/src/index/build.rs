@@ -12,6 +12,7 @@ pub struct Builder {
     records: u64,
     shard_bytes: u64,
     shard_crc: u32,
+    companion: bool,
     columns: Vec<(Column, Parts)>,
     names: HashSet<String>,
 }
@@ -34,7 +35,12 @@ impl Parts {
 impl Builder {
     /// Starts an index without columns, of a shard with this many records and bytes and this CRC32C.
     pub fn new(records: u64, shard_bytes: u64, shard_crc: u32) -> Self {
-        Builder { records, shard_bytes, shard_crc, columns: vec![], names: HashSet::new() }
+        Builder { records, shard_bytes, shard_crc, companion: false, columns: vec![], names: HashSet::new() }
+    }
+
+    /// Starts a companion of that shard.
+    pub fn companion(records: u64, shard_bytes: u64, shard_crc: u32) -> Self {
+        Builder { companion: true, ..Builder::new(records, shard_bytes, shard_crc) }
     }
 
     /// Adds a fixed-width column in which every record has a value.
@@ -127,6 +133,7 @@ impl Builder {
         self.columns.iter().for_each(|(c, _)| Entry::write(c, &mut directory));
         self.columns.iter().for_each(|(c, _)| directory.extend_from_slice(c.name.as_bytes()));
         let header = Header {
+            companion: self.companion,
             minor_version: MINOR_VERSION,
             optional_flags: 0,
             columns: u32::try_from(self.columns.len()).expect("fewer than 2^32 columns"),

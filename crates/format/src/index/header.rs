@@ -17,11 +17,12 @@ pub(crate) const MAGIC_0_1: [u8; 8] = *b"\x89STX\r\n\x1a\n";
 pub const MAJOR_VERSION: u16 = 1;
 /// Minor version; a later one only adds what readers may skip.
 pub const MINOR_VERSION: u16 = 0;
-/// Required flags of version 1: none.
-const KNOWN_FLAGS: u32 = 0;
+/// The required flag of a companion.
+const COMPANION: u32 = 1;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
+    pub(super) companion: bool,
     pub(super) minor_version: u16,
     pub(super) optional_flags: u32,
     pub(super) columns: u32,
@@ -39,7 +40,7 @@ impl Header {
         out.extend(MAGIC);
         out.extend(MAJOR_VERSION.to_le_bytes());
         out.extend(self.minor_version.to_le_bytes());
-        out.extend(0u32.to_le_bytes()); // required flags
+        out.extend((if self.companion { COMPANION } else { 0 }).to_le_bytes()); // required flags
         out.extend(self.optional_flags.to_le_bytes());
         out.extend(self.columns.to_le_bytes());
         out.extend(self.records.to_le_bytes());
@@ -52,8 +53,8 @@ impl Header {
         out.try_into().expect("the fields above fill the header")
     }
 
-    /// Parses the header at the start of a file of `found` bytes.
-    pub(super) fn parse(start: &[u8], found: u64) -> Result<Self> {
+    /// Parses the header of an index, or of a companion, at the start of `found` bytes.
+    pub(super) fn parse(start: &[u8], found: u64, companion: bool) -> Result<Self> {
         let truncated = |needed| Error::IndexTruncated { needed, found };
         let header: &[u8; HEADER_BYTES] = start.first_chunk().ok_or(truncated(HEADER_BYTES as u64))?;
         let mut fields = Fields(header);
@@ -72,11 +73,16 @@ impl Header {
         }
         let minor_version = fields.u16();
         let required = fields.u32();
-        if required & !KNOWN_FLAGS != 0 {
-            return Err(Error::IndexFlags { unknown: required & !KNOWN_FLAGS });
+        let known = if companion { COMPANION } else { 0 };
+        if required & !known != 0 {
+            return Err(Error::IndexFlags { unknown: required & !known });
+        }
+        if required != known {
+            return Err(Error::IndexLayout { offset: 12, problem: "an index in the place of a companion" });
         }
         let optional_flags = fields.u32();
         let header = Header {
+            companion,
             minor_version,
             optional_flags,
             columns: fields.u32(),

@@ -47,6 +47,9 @@ pub const FEATURE_PREFIX: &str = "feature:";
 pub const MAX_FEATURE_BYTES: usize = 256;
 /// Prefix of the columns that hold the [`ValueRange`]s of a feature with several byte strings; the feature's name follows.
 pub const VALUES_PREFIX: &str = "values:";
+/// Prefix of the columns of companions that hold a feature with several values: each row is a message `Feature`. The feature's name
+/// follows.
+pub const ENCODED_PREFIX: &str = "encoded:";
 
 /// Bytes that an index takes for each record at least: the rows of its required columns.
 pub const ROW_BYTES: u64 = 8 + 4 + 4 + 8;
@@ -57,7 +60,7 @@ pub const ROW_BYTES: u64 = 8 + 4 + 4 + 8;
 /// # Errors
 /// As [`Index::parse`], of the header alone.
 pub fn check_header(start: &[u8], length: u64) -> Result<()> {
-    Header::parse(start, length).map(drop)
+    Header::parse(start, length, false).map(drop)
 }
 
 /// An opened index: its file's bytes, and its parsed header and directory. `B` holds the bytes: a slice, a
@@ -122,8 +125,20 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// # Ok::<(), shardtool_format::Error>(())
     /// ```
     pub fn parse(file: B) -> Result<Self> {
+        Self::parse_kind(file, false)
+    }
+
+    /// As [`Index::parse`], of a companion: it has the required flag of companions, and no column must be there.
+    ///
+    /// # Errors
+    /// As [`Index::parse`].
+    pub fn parse_companion(bytes: B) -> Result<Self> {
+        Self::parse_kind(bytes, true)
+    }
+
+    fn parse_kind(file: B, companion: bool) -> Result<Self> {
         let bytes = file.as_ref();
-        let header = Header::parse(bytes, bytes.len() as u64)?;
+        let header = Header::parse(bytes, bytes.len() as u64, companion)?;
         let entries = header.directory(bytes)?;
         let Header {
             minor_version, optional_flags, records, shard_bytes, shard_crc, directory_bytes, index_bytes, ..
@@ -256,6 +271,11 @@ impl Column {
     /// Returns whether a row is null: the column has a validity bitmap.
     pub fn nullable(&self) -> bool {
         self.validity.is_some()
+    }
+
+    /// Returns the feature whose messages the column holds, if it is of [`ENCODED_PREFIX`].
+    pub fn encoded(&self) -> Option<&str> {
+        self.name.strip_prefix(ENCODED_PREFIX)
     }
 
     /// Returns the type of the elements; [`Element::Bytes`] for a variable column.

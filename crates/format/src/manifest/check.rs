@@ -1,11 +1,12 @@
 //! Checks the values of a manifest's members.
 
-use super::{DType, Manifest, SEQUENCE_EXAMPLE, Split};
+use super::{DType, FilePart, Manifest, SEQUENCE_EXAMPLE, Shard, Split, VERSIONS, Versions};
+use crate::index::ALIGNMENT;
 use crate::{Error, Result, names};
 use std::collections::HashSet;
 
 /// The requirements that this version supports.
-const SUPPORTED: [&str; 1] = [SEQUENCE_EXAMPLE];
+const SUPPORTED: [&str; 2] = [SEQUENCE_EXAMPLE, VERSIONS];
 
 fn wrong(member: &'static str, value: &str, problem: &'static str) -> Error {
     Error::ManifestValue { member, value: value.to_owned(), problem }
@@ -56,9 +57,13 @@ impl Manifest {
             }
         }
         sorted("split name", self.splits.iter().map(|s| s.name.as_str()))?;
-        sorted("feature name", self.features.iter().map(|f| f.name.as_str()))?;
+        sorted("feature name", self.stored_features().iter().map(|f| f.name.as_str()))?;
         self.check_role("image", &self.image, DType::Bytes, "not a feature of type bytes")?;
         self.check_role("label", &self.label, DType::Int64, "not a feature of type int64")?;
+        if let Some(versions) = &self.versions {
+            versions.check()?;
+            self.splits.iter().try_for_each(|split| self.check_companions(split, versions))?;
+        }
         let mut classes = HashSet::new();
         match self.classes.iter().find(|c| !classes.insert(c.as_str())) {
             Some(class) => Err(wrong("class", class, "listed twice")),
@@ -74,5 +79,101 @@ impl Manifest {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the companions of the shards of a split.
+    fn check_companions(&self, split: &Split, versions: &Versions) -> Result<()> {
+        if names::is_version_folder(&split.name) {
+            return Err(wrong("split name", &split.name, "the name of a folder of the dataset"));
+        }
+        for Shard { file, records, companions, .. } in &split.shards {
+            if names::is_version_folder(file) {
+                return Err(wrong("shard file", file, "the name of a folder of the dataset"));
+            }
+            if let Some(deleted) = &companions.deleted {
+                if deleted.rows == 0 || deleted.rows > *records {
+                    let problem = "deleted rows that are not 1 to all of the shard";
+                    return Err(wrong("shard", file, problem));
+                }
+                check_part(&deleted.bitmap, ".deleted")?;
+                if deleted.bitmap.bytes != records.div_ceil(8) {
+                    return Err(wrong("shard", file, "a bitmap of another length than its records need"));
+                }
+            }
+            sorted("column of a shard", companions.columns.iter().map(|column| column.feature()))?;
+            for column in &companions.columns {
+                if !versions.columns.iter().any(|listed| listed.name == column.feature()) {
+                    return Err(wrong("column of a shard", &column.name, "not listed in `columns`"));
+                }
+                check_part(&column.index, ".columns")?;
+                if !column.index.offset.is_multiple_of(ALIGNMENT) {
+                    return Err(wrong("column of a shard", &column.name, "its offset is not a multiple of 64"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks a part of a file of companions.
+fn check_part(part: &FilePart, end: &str) -> Result<()> {
+    let stem = part.file.strip_suffix(end);
+    let digits = |stem: &str| stem.len() == 16 && stem.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    match stem.is_some_and(digits) {
+        true if part.end().is_none() => Err(wrong("file of columns", &part.file, "a part that ends past any file")),
+        true => Ok(()),
+        false => {
+            Err(wrong("file of columns", &part.file, "expected 16 lower-case hex digits and `.columns` or `.deleted`"))
+        }
+    }
+}
+
+impl Versions {
+    /// Checks the members of a changed dataset.
+    fn check(&self) -> Result<()> {
+        if self.number == 0 {
+            return Err(wrong("dataset_version", "0", "versions are numbered from 1"));
+        }
+        sorted("tag", self.tags.iter().map(|tag| tag.name.as_str()))?;
+        for tag in &self.tags {
+            check_tag(&tag.name)?;
+            if tag.number == 0 || tag.number > self.number {
+                return Err(wrong("tag", &tag.name, "names a version that does not exist"));
+            }
+        }
+        let listed = self.columns.iter().map(|column| column.name.as_str());
+        sorted("column", listed.clone())?;
+        sorted("dropped column", self.dropped.iter().map(String::as_str))?;
+        for name in &self.dropped {
+            if listed.clone().any(|column| column == name) {
+                return Err(wrong("column", name, "listed, and also dropped"));
+            }
+            if !self.stored.iter().any(|feature| feature.name == *name) {
+                return Err(wrong("column", name, "dropped, but not a feature"));
+            }
+        }
+        for column in &self.columns {
+            if self.stored.iter().any(|stored| stored.name == column.name && stored.dtype != column.dtype) {
+                return Err(wrong("column", &column.name, "has another type than the feature of this name"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks the name of a tag.
+///
+/// # Errors
+/// [`Error::ManifestValue`].
+pub fn check_tag(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let hex = name.len() == 8 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    match name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.len() <= 100 && name.chars().all(plain) && !hex {
+        true => Ok(()),
+        false => Err(wrong(
+            "tag",
+            name,
+            "use a letter, then up to 99 letters, digits, `.`, `_` or `-`, but not eight hex digits, which are a checksum",
+        )),
     }
 }

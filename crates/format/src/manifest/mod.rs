@@ -29,7 +29,11 @@ mod check;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod write;
+
+pub use check::check_tag;
+pub use versions::{Companion, Companions, Deleted, FilePart, Tag, VERSIONS, Versions};
 
 use crate::array::array_name;
 use crate::checksum::{self, Sha256};
@@ -40,9 +44,9 @@ use std::collections::BTreeMap;
 
 /// Value of `"format"`.
 const FORMAT: &str = "shardtool";
-/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types. Readers refuse
+/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types or versions. Readers refuse
 /// another major version.
-const VERSIONS: [&str; 2] = ["1.0", "1.1"];
+const FORMAT_VERSIONS: [&str; 2] = ["1.0", "1.1"];
 /// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
 const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
 const DIGITS: usize = checksum::HEX_DIGITS;
@@ -58,6 +62,12 @@ pub fn check_length(bytes: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::ManifestSyntax { problem: format!("{bytes} bytes; this reader reads at most {MAX_BYTES}") })
+}
+
+/// Returns the CRC that a manifest's last member states: the name of its version; `None` if it does not end in one.
+pub fn own_crc(json: &[u8]) -> Option<u32> {
+    let end = json.strip_suffix(TAIL.1.as_bytes())?;
+    checksum::parse_hex(&end[end.len().checked_sub(DIGITS)?..])
 }
 
 /// Requirement of datasets whose records are `tf.train.SequenceExample`s: field 2 of a record is read.
@@ -80,7 +90,7 @@ pub struct Manifest {
     pub label: Option<String>,
     /// Class id = stored label − `label_offset`.
     pub label_offset: i64,
-    /// All features that occur in records, in byte order of their names.
+    /// All features that occur in records of this version, in byte order of their names.
     #[serde(deserialize_with = "parse::objects")]
     pub features: Vec<FeatureType>,
     /// Class names, by class id. Empty if classes have no names.
@@ -88,6 +98,9 @@ pub struct Manifest {
     /// The splits, in byte order of their names.
     #[serde(deserialize_with = "parse::objects")]
     pub splits: Vec<Split>,
+    /// What the manifest of a changed dataset has besides.
+    #[serde(skip)]
+    pub versions: Option<Box<Versions>>,
     /// Private members by name: each name begins with [`PRIVATE_PREFIX`]. Programs that write a manifest again keep them.
     #[serde(skip)]
     pub private: BTreeMap<String, String>,
@@ -183,12 +196,15 @@ pub struct Shard {
     /// SHA-256 of the whole shard, if the writer computed it.
     #[serde(default, deserialize_with = "parse::sha256")]
     pub sha256: Option<Sha256>,
+    /// Deleted rows, and columns that lie outside of the index.
+    #[serde(skip)]
+    pub companions: Companions,
 }
 
 impl Split {
-    /// Returns the number of records in all shards.
+    /// Returns the number of records in all shards, without deleted ones.
     pub fn records(&self) -> u64 {
-        self.shards.iter().map(|s| s.records).sum()
+        self.shards.iter().map(Shard::live_records).sum()
     }
 
     /// Returns the length of all shards in bytes.
@@ -196,7 +212,8 @@ impl Split {
         self.shards.iter().map(|s| s.bytes).sum()
     }
 
-    /// Computes the split's fingerprint: CRC32C over records (u64), bytes (u64) and CRC (u32) of each shard, little-endian.
+    /// Computes the split's fingerprint: CRC32C over records (u64), bytes (u64) and CRC (u32) of each shard, little-endian; then, if a
+    /// shard has companions, over those of each shard.
     pub fn fingerprint(&self) -> u32 {
         let mut crc = checksum::Crc32c::new();
         for shard in &self.shards {
@@ -205,6 +222,9 @@ impl Split {
             bytes[8..16].copy_from_slice(&shard.bytes.to_le_bytes());
             bytes[16..].copy_from_slice(&shard.crc32c.to_le_bytes());
             crc.update(&bytes);
+        }
+        if self.shards.iter().any(|shard| !shard.companions.is_empty()) {
+            self.shards.iter().for_each(|shard| shard.companions.add_to(&mut crc));
         }
         crc.value()
     }
@@ -222,13 +242,14 @@ impl Manifest {
             features: vec![],
             classes: vec![],
             splits: vec![],
+            versions: None,
             private: BTreeMap::new(),
         }
     }
 
     /// Returns whether records are opaque: bytes that are not parsed, since the manifest lists no features.
     pub fn is_opaque(&self) -> bool {
-        self.features.is_empty()
+        self.stored_features().is_empty()
     }
 
     /// Returns the message that records are, unless they are opaque.

@@ -1,6 +1,9 @@
 //! Reads a manifest: its CRC, then format and version, then everything else.
 
-use super::{DIGITS, DType, FORMAT, FeatureType, Manifest, PRIVATE_PREFIX, TAIL};
+use super::{
+    Companion, Companions, DIGITS, DType, Deleted, FORMAT, FeatureType, FilePart, Manifest, PRIVATE_PREFIX, TAIL, Tag,
+    VERSIONS, Versions,
+};
 use crate::checksum::{self, Sha256};
 use crate::{Error, Result};
 use serde::de::value::MapAccessDeserializer;
@@ -35,6 +38,9 @@ impl Manifest {
         super::check::requires(&head.requires)?;
         let mut manifest: Manifest = serde_json::from_slice(json).map_err(syntax)?;
         manifest.requires = head.requires;
+        if manifest.requires.iter().any(|required| required == VERSIONS) {
+            manifest.take_versions(json)?;
+        }
         if head.crcs > 1 {
             return Err(Error::ManifestSyntax { problem: "duplicate field `crc32c`".to_owned() });
         }
@@ -51,6 +57,134 @@ impl Manifest {
         manifest.check()?;
         Ok(manifest)
     }
+}
+
+impl Manifest {
+    /// Reads the members that only a changed dataset has, which are unknown members in any other one.
+    fn take_versions(&mut self, json: &[u8]) -> Result<()> {
+        let Members { dataset_version, tags, columns, splits } = serde_json::from_slice(json).map_err(syntax)?;
+        let (mut listed, mut dropped) = (vec![], vec![]);
+        for ColumnLine { name, stored, logical, dropped: is_dropped } in columns {
+            match (stored, is_dropped) {
+                (Some(stored), false) => {
+                    let feature = FeatureType::try_from(Feature { name, stored, logical });
+                    listed.push(feature.map_err(|problem| Error::ManifestSyntax { problem })?);
+                }
+                (None, true) => dropped.push(name),
+                _ => {
+                    let problem = format!("the column `{name}` has neither a type nor `\"dropped\": true`, or both");
+                    return Err(Error::ManifestSyntax { problem });
+                }
+            }
+        }
+        for (split, lines) in self.splits.iter_mut().zip(splits) {
+            for (shard, line) in split.shards.iter_mut().zip(lines.shards) {
+                let deleted = line.deleted.map(|d| Deleted { rows: d.rows, bitmap: d.part() });
+                let columns = line.columns.into_iter();
+                let columns = columns.map(|column| Companion { name: column.name.clone(), index: column.part() });
+                shard.companions = Companions { deleted, columns: columns.collect() };
+            }
+        }
+        let VersionLine { number, parent, command, message, author } = dataset_version.0;
+        let stored = std::mem::take(&mut self.features);
+        let versions = Versions { number, parent, command, message, author, tags, stored, columns: listed, dropped };
+        self.features = versions.features();
+        self.versions = Some(Box::new(versions));
+        Ok(())
+    }
+}
+
+/// The members of a changed dataset.
+#[derive(Deserialize)]
+struct Members {
+    dataset_version: Object<VersionLine>,
+    #[serde(default, deserialize_with = "objects")]
+    tags: Vec<Tag>,
+    #[serde(default, deserialize_with = "objects")]
+    columns: Vec<ColumnLine>,
+    #[serde(deserialize_with = "objects")]
+    splits: Vec<SplitLine>,
+}
+
+#[derive(Deserialize)]
+struct VersionLine {
+    number: u64,
+    #[serde(deserialize_with = "crc")]
+    parent: u32,
+    command: String,
+    #[serde(default, deserialize_with = "present")]
+    message: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    author: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ColumnLine {
+    name: String,
+    #[serde(default, rename = "type", deserialize_with = "present")]
+    stored: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    logical: Option<String>,
+    #[serde(default)]
+    dropped: bool,
+}
+
+#[derive(Deserialize)]
+struct SplitLine {
+    #[serde(deserialize_with = "objects")]
+    shards: Vec<ShardLine>,
+}
+
+#[derive(Deserialize)]
+struct ShardLine {
+    #[serde(default, deserialize_with = "object")]
+    deleted: Option<DeletedLine>,
+    #[serde(default, deserialize_with = "objects")]
+    columns: Vec<CompanionLine>,
+}
+
+#[derive(Deserialize)]
+struct DeletedLine {
+    rows: u64,
+    file: String,
+    offset: u64,
+    bytes: u64,
+    #[serde(deserialize_with = "crc")]
+    crc32c: u32,
+}
+
+#[derive(Deserialize)]
+struct CompanionLine {
+    name: String,
+    file: String,
+    offset: u64,
+    bytes: u64,
+    #[serde(deserialize_with = "crc")]
+    crc32c: u32,
+}
+
+impl DeletedLine {
+    fn part(self) -> FilePart {
+        FilePart { file: self.file, offset: self.offset, bytes: self.bytes, crc32c: self.crc32c }
+    }
+}
+
+impl CompanionLine {
+    fn part(self) -> FilePart {
+        FilePart { file: self.file, offset: self.offset, bytes: self.bytes, crc32c: self.crc32c }
+    }
+}
+
+/// Reads a member that, if it is there, is not null.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// As [`present`], of an object.
+fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<T>, D::Error> {
+    Object::deserialize(deserializer).map(|object| Some(object.0))
 }
 
 fn syntax(error: serde_json::Error) -> Error {

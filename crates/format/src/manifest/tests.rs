@@ -14,6 +14,7 @@ fn example() -> Manifest {
         index_bytes: 64,
         index_crc32c: u32::MAX,
         sha256: None,
+        companions: Default::default(),
     };
     Manifest {
         classes: vec!["cat \"tom\"".to_owned(), "dög".to_owned()],

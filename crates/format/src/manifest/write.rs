@@ -1,6 +1,6 @@
 //! Writes a manifest as canonical JSON.
 
-use super::{DIGITS, FORMAT, FeatureType, Manifest, Shard, Split, TAIL, VERSIONS};
+use super::{Companion, DIGITS, Deleted, FORMAT, FeatureType, FilePart, Manifest, Shard, Split, TAIL, Tag, Versions};
 use crate::checksum;
 use std::fmt::Write;
 
@@ -12,16 +12,23 @@ impl Manifest {
         let mut member = |name: &str, value: &str| writeln!(out, "  {}: {value},", text(name)).expect("into a String");
         member("format", &text(FORMAT));
         let logical = self.features.iter().any(|feature| feature.dtype.is_logical());
-        member("version", &text(VERSIONS[usize::from(logical)]));
+        member("version", &text(super::FORMAT_VERSIONS[usize::from(logical || self.versions.is_some())]));
         if !self.requires.is_empty() {
             let names: Vec<_> = self.requires.iter().map(|name| text(name)).collect();
             member("requires", &format!("[{}]", names.join(", ")));
         }
         member("created_by", &text(&self.created_by));
+        if let Some(versions) = &self.versions {
+            member("dataset_version", &version_line(versions));
+            member("tags", &array(versions.tags.iter().map(tag_line), "  "));
+        }
         member("image", &or_null(&self.image));
         member("label", &or_null(&self.label));
         member("label_offset", &self.label_offset.to_string());
-        member("features", &array(self.features.iter().map(feature_line), "  "));
+        member("features", &array(self.stored_features().iter().map(feature_line), "  "));
+        if let Some(versions) = &self.versions {
+            member("columns", &array(column_lines(versions), "  "));
+        }
         member("classes", &array(self.classes.iter().map(|c| format!("    {}", text(c))), "  "));
         let split = |s: &Split| {
             let shards = array(s.shards.iter().map(shard_line), "    ");
@@ -52,16 +59,70 @@ fn feature_line(feature: &FeatureType) -> String {
     format!("    {{\"name\": {}, \"type\": \"{}\"{logical}}}", text(&feature.name), feature.dtype.stored().name())
 }
 
+fn version_line(versions: &Versions) -> String {
+    let given = |name: &str, value: &Option<String>| {
+        value.as_deref().map_or(String::new(), |value| format!(", \"{name}\": {}", text(value)))
+    };
+    format!(
+        "{{\"number\": {}, \"parent\": \"{:08x}\", \"command\": {}{}{}}}",
+        versions.number,
+        versions.parent,
+        text(&versions.command),
+        given("message", &versions.message),
+        given("author", &versions.author)
+    )
+}
+
+fn tag_line(tag: &Tag) -> String {
+    format!("    {{\"name\": {}, \"number\": {}}}", text(&tag.name), tag.number)
+}
+
+/// Returns a line for each column and each dropped feature, in byte order of their names.
+fn column_lines(versions: &Versions) -> impl Iterator<Item = String> {
+    let columns = versions.columns.iter().map(|column| (column.name.as_str(), feature_line(column)));
+    let dropped = versions.dropped.iter();
+    let dropped = dropped.map(|name| (name.as_str(), format!("    {{\"name\": {}, \"dropped\": true}}", text(name))));
+    let mut lines: Vec<_> = columns.chain(dropped).collect();
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line)
+}
+
+fn part(part: &FilePart) -> String {
+    format!(
+        "\"file\": {}, \"offset\": {}, \"bytes\": {}, \"crc32c\": \"{:08x}\"",
+        text(&part.file),
+        part.offset,
+        part.bytes,
+        part.crc32c
+    )
+}
+
+fn companion(column: &Companion) -> String {
+    format!("{{\"name\": {}, {}}}", text(&column.name), part(&column.index))
+}
+
+/// Returns the members of a shard that has companions, each after a comma.
+fn companions(shard: &Shard) -> String {
+    let deleted = |Deleted { rows, bitmap }: &Deleted| format!(", \"deleted\": {{\"rows\": {rows}, {}}}", part(bitmap));
+    let mut members = shard.companions.deleted.as_ref().map_or(String::new(), deleted);
+    if !shard.companions.columns.is_empty() {
+        let columns: Vec<_> = shard.companions.columns.iter().map(companion).collect();
+        members.push_str(&format!(", \"columns\": [{}]", columns.join(", ")));
+    }
+    members
+}
+
 fn shard_line(s: &Shard) -> String {
     let sha256 = s.sha256.map_or(String::new(), |digest| format!(", \"sha256\": \"{digest}\""));
     format!(
         "      {{\"file\": {}, \"records\": {}, \"bytes\": {}, \"crc32c\": \"{:08x}\", \"index_bytes\": {}, \
-         \"index_crc32c\": \"{:08x}\"{sha256}}}",
+         \"index_crc32c\": \"{:08x}\"{sha256}{}}}",
         text(&s.file),
         s.records,
         s.bytes,
         s.crc32c,
         s.index_bytes,
-        s.index_crc32c
+        s.index_crc32c,
+        companions(s)
     )
 }

@@ -37,6 +37,12 @@ impl Conditions {
         self.0.is_empty()
     }
 
+    /// Returns the features that they are about.
+    pub fn features(&self) -> Vec<String> {
+        let own = |name: &&str| ![index::KEY, index::IMAGE_LENGTH].contains(name);
+        self.0.iter().map(Condition::name).filter(own).map(str::to_owned).collect()
+    }
+
     /// Returns whether a record meets all conditions.
     ///
     /// # Errors
@@ -83,11 +89,11 @@ impl Split {
         let conditions = Conditions::parse(conditions, self.manifest())
             .map_err(|(text, source)| Error::Condition { condition: text.to_owned(), source })?;
         let mut ids = vec![];
-        for (number, start) in self.starts().iter().take(self.entry().shards.len()).enumerate() {
+        for number in 0..self.entry().shards.len() {
             let shard = self.shard(number)?;
-            for row in 0..shard.records() {
+            for (id, row) in self.rows(number)? {
                 if conditions.hold(&shard, row)? {
-                    ids.push(start + row);
+                    ids.push(id);
                 }
             }
             shard.check_index_readable()?;

@@ -4,12 +4,15 @@ use crate::bytes::{Access, FileBytes};
 use crate::foreign;
 use crate::frames::Frames;
 use crate::options::Options;
+use crate::overlay::{CompanionFiles, Overlay};
 use crate::shard::{Opening, Shard};
 use crate::shard_cache::ShardCache;
 use crate::shard_index::{Checked, content_name};
+use crate::version::{self, LoggedVersion};
 use crate::whole_files::parse_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
+use shardtool_format::DeletedRows;
 use shardtool_format::frame::Check;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
@@ -17,7 +20,7 @@ use shardtool_store::cache::Cache;
 use shardtool_store::{is_url, lacks_slash, local_path};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A dataset: a folder with a manifest, or bare TFRecord files. Cheap to clone.
 ///
@@ -41,6 +44,8 @@ use std::sync::Arc;
 pub struct Dataset {
     path: PathBuf,
     manifest: Arc<Manifest>,
+    /// CRC that the manifest states; 0 for bare files.
+    checksum: u32,
     splits: Vec<Split>,
 }
 
@@ -65,6 +70,11 @@ impl Dataset {
     /// As [`Dataset::open`].
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = &*local_path(path.as_ref());
+        if options.version.is_none()
+            && let (dataset, Some(version)) = version::named_version(path)?
+        {
+            return Self::open_with(dataset, options.with_version(version));
+        }
         if is_url(path) {
             return Self::open_url(path, options);
         }
@@ -76,6 +86,10 @@ impl Dataset {
         if path.extension().is_some_and(|e| e == "json") {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             return Self::from_manifest(folder, path, options);
+        }
+        if let Some(version) = options.version {
+            let known = "1, since it has no manifest".to_owned();
+            return Err(Error::NoVersion { path: path.to_owned(), version, known });
         }
         let files = if found.is_some() { vec![path.to_owned()] } else { bare_files(path)? };
         Self::from_files(path, &files, options)
@@ -99,7 +113,7 @@ impl Dataset {
     }
 
     fn from_manifest(folder: &Path, path: &Path, options: Options) -> Result<Self> {
-        let (_, manifest) = parse_manifest(path).map_err(|error| match error {
+        let newest = parse_manifest(path).map_err(|error| match error {
             Error::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound
                     && !is_url(path)
@@ -109,10 +123,15 @@ impl Dataset {
             }
             error => error,
         })?;
-        let manifest = Arc::new(manifest);
-        let split = |n| Split::new(folder, &manifest, n, None, options.clone());
+        let (json, manifest) = match &options.version {
+            Some(version) => version::manifest_of(folder, newest, version)?,
+            None => newest,
+        };
+        let (manifest, checksum) = (Arc::new(manifest), manifest::own_crc(&json).unwrap_or_default());
+        let files = Arc::new(CompanionFiles::new(folder, options.access, options.cache.clone()));
+        let split = |n| Split::new(folder, &manifest, n, None, &files, options.clone());
         let splits = (0..manifest.splits.len()).map(split).collect();
-        Ok(Dataset { path: folder.to_owned(), manifest, splits })
+        Ok(Dataset { path: folder.to_owned(), manifest, checksum, splits })
     }
 
     fn from_files(path: &Path, files: &[PathBuf], options: Options) -> Result<Self> {
@@ -130,6 +149,7 @@ impl Dataset {
                 index_bytes: 0,
                 index_crc32c: 0,
                 sha256: None,
+                companions: manifest::Companions::default(),
             };
             match manifest.splits.iter().position(|s| s.name == split) {
                 Some(at) => {
@@ -146,9 +166,10 @@ impl Dataset {
         offsets.sort_by(|a, b| a.0.cmp(&b.0));
         let manifest = Arc::new(manifest);
         let splits = offsets.into_iter().enumerate();
-        let split = |(n, (_, o))| Split::new(Path::new(""), &manifest, n, Some(o), options.clone());
+        let none = Arc::new(CompanionFiles::new(Path::new(""), options.access, None));
+        let split = |(n, (_, o))| Split::new(Path::new(""), &manifest, n, Some(o), &none, options.clone());
         let splits = splits.map(split).collect();
-        Ok(Dataset { path: path.to_owned(), manifest, splits })
+        Ok(Dataset { path: path.to_owned(), manifest, checksum: 0, splits })
     }
 
     /// Returns the manifest's folder, or the path or glob of bare files.
@@ -159,6 +180,24 @@ impl Dataset {
     /// Returns the manifest; for bare files, one without features and CRCs that lists the files.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Returns the number of the version that is open, from 1.
+    pub fn version(&self) -> u64 {
+        self.manifest.version_number()
+    }
+
+    /// Returns the checksum of the manifest, which names the version too; 0 for bare files.
+    pub fn checksum(&self) -> u32 {
+        self.checksum
+    }
+
+    /// Returns all versions that the dataset keeps, the newest first.
+    ///
+    /// # Errors
+    /// [`Error::Manifest`], [`Error::Io`].
+    pub fn log(&self) -> Result<Vec<LoggedVersion>> {
+        version::log(&self.path)
     }
 
     /// Returns all splits, in byte order of their names.
@@ -193,6 +232,10 @@ struct Inner {
     /// Frame offsets of bare files.
     bare: Option<Vec<Arc<[u64]>>>,
     checked: Vec<Checked>,
+    /// The deleted rows of each shard, when they are known; empty if no shard has any.
+    deleted: Vec<OnceLock<Arc<DeletedRows>>>,
+    dropped: Arc<[String]>,
+    companion_files: Arc<CompanionFiles>,
     shards: ShardCache,
     options: Options,
 }
@@ -203,12 +246,13 @@ impl Split {
         manifest: &Arc<Manifest>,
         number: usize,
         bare: Option<Vec<Arc<[u64]>>>,
+        files: &Arc<CompanionFiles>,
         options: Options,
     ) -> Self {
         let shards = &manifest.splits[number].shards;
         let mut starts = vec![0];
         for shard in shards {
-            starts.push(starts[starts.len() - 1] + shard.records);
+            starts.push(starts[starts.len() - 1] + shard.live_records());
         }
         if let Some(cache) = options.cache.as_ref().filter(|_| is_url(folder)) {
             let names: Vec<_> =
@@ -222,6 +266,12 @@ impl Split {
             starts,
             bare,
             checked: shards.iter().map(|_| Checked::default()).collect(),
+            deleted: match shards.iter().any(|shard| shard.companions.deleted.is_some()) {
+                true => shards.iter().map(|_| OnceLock::new()).collect(),
+                false => vec![],
+            },
+            dropped: manifest.dropped_features().into(),
+            companion_files: files.clone(),
             shards: ShardCache::new(shards.len(), most_open(folder, shards)),
             options,
         }))
@@ -269,8 +319,10 @@ impl Split {
 
     /// As [`Split::index_memory`], if the split was in an object store.
     pub fn index_memory_in_store(&self) -> u64 {
-        let largest = || self.entry().shards.iter().map(|shard| shard.index_bytes).max().unwrap_or(0);
-        let bytes = || self.entry().shards.iter().map(|shard| shard.index_bytes).sum::<u64>();
+        let of =
+            |shard: &manifest::Shard| shard.index_bytes + shard.companions.parts().map(|part| part.bytes).sum::<u64>();
+        let largest = || self.entry().shards.iter().map(of).max().unwrap_or(0);
+        let bytes = || self.entry().shards.iter().map(of).sum::<u64>();
         bytes().min(INDEX_BYTES.max(MIN_OPEN * largest()))
     }
 
@@ -285,18 +337,44 @@ impl Split {
         &self.0.starts
     }
 
-    /// Returns the number of the shard that holds record `id`, and the record's row in it; both from 0.
+    /// Returns the shard of a record, and the record's place among those of the shard that are not deleted, both from 0. Reads nothing.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].
     #[inline]
-    pub fn locate(&self, id: u64) -> Result<(usize, u64)> {
+    pub fn shard_of(&self, id: u64) -> Result<(usize, u64)> {
         if id >= self.len() {
             return Err(Error::OutOfRange { split: self.name().to_owned(), id, records: self.len() });
         }
         // The last shard that begins at or before `id`. An empty shard begins at the same id as the next one.
         let shard = self.0.starts.partition_point(|start| *start <= id) - 1;
         Ok((shard, id - self.0.starts[shard]))
+    }
+
+    /// Returns the number of the shard of a record, and its row there, both from 0.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`]; those of [`Split::rows`].
+    #[inline]
+    pub fn locate(&self, id: u64) -> Result<(usize, u64)> {
+        let (shard, n) = self.shard_of(id)?;
+        if self.0.deleted.is_empty() {
+            return Ok((shard, n));
+        }
+        let row = self.deleted_rows(shard)?.map_or(Some(n), |deleted| deleted.live_row(n));
+        row.map(|row| (shard, row)).ok_or_else(|| self.no_shard(shard))
+    }
+
+    pub(crate) fn no_shard(&self, number: usize) -> Error {
+        Error::NoShard { split: self.name().to_owned(), number, shards: self.entry().shards.len() }
+    }
+
+    pub(crate) fn known_deleted(&self, number: usize) -> Option<&OnceLock<Arc<DeletedRows>>> {
+        self.0.deleted.get(number)
+    }
+
+    pub(crate) fn companion_files(&self) -> &CompanionFiles {
+        &self.0.companion_files
     }
 
     /// Returns a shard, and opens it if necessary.
@@ -308,7 +386,7 @@ impl Split {
         let inner = &*self.0;
         let shards = self.entry().shards.len();
         if number >= shards {
-            return Err(Error::NoShard { split: self.name().to_owned(), number, shards });
+            return Err(self.no_shard(number));
         }
         inner.shards.get(number, || {
             let entry = &self.entry().shards[number];
@@ -316,7 +394,10 @@ impl Split {
                 Some(offsets) => {
                     Opening::Bare { offsets: offsets[number].clone(), image: inner.manifest.image.clone() }
                 }
-                None => Opening::Indexed { entry, checked: inner.checked[number].clone() },
+                None => {
+                    let overlay = Overlay::new(&inner.companion_files, &inner.manifest, &inner.dropped, entry);
+                    Opening::Indexed { entry, checked: inner.checked[number].clone(), overlay }
+                }
             };
             Shard::open(self.shard_path(number), how, inner.manifest.message(), &inner.options)
         })
@@ -336,11 +417,11 @@ impl Split {
     /// # Errors
     /// Those of [`Split::shard`] and [`Shard::key`].
     pub fn find(&self, key: &[u8]) -> Result<Option<u64>> {
-        for (number, start) in self.starts().iter().take(self.entry().shards.len()).enumerate() {
+        for number in 0..self.entry().shards.len() {
             let shard = self.shard(number)?;
-            for row in 0..shard.records() {
+            for (id, row) in self.rows(number)? {
                 if *shard.key(row)? == *key {
-                    return Ok(Some(start + row));
+                    return Ok(Some(id));
                 }
             }
         }
@@ -361,7 +442,7 @@ impl Split {
     /// As [`Split::get`].
     pub fn get_with(&self, id: u64, buffer: Vec<u8>) -> Result<Record> {
         let (shard, row) = self.locate(id)?;
-        self.shard(shard)?.into_record(row, buffer)
+        self.shard(shard)?.into_record(row, buffer)?.of_version()
     }
 
     /// Returns whether the system has the page in the middle of record `id` in memory: the first and the last one are also those

@@ -153,6 +153,62 @@ pub enum Error {
         /// Length in bytes and CRC of the file.
         found: (u64, u32),
     },
+    /// A file of columns or bitmaps of deleted rows does not exist, or ends too early.
+    #[error("{} is missing, or shorter than the manifest says; another version of the dataset may not need it (`shardtool log`)", path.display())]
+    MissingCompanion {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A column or a bitmap of deleted rows has another CRC than the manifest says.
+    #[error("CRC of bytes {} to {} of {}: {expected:08x} expected, {found:08x} found", bytes.start, bytes.end, path.display())]
+    CompanionCrc {
+        /// The file.
+        path: PathBuf,
+        /// Where the column or bitmap lies.
+        bytes: Range<u64>,
+        /// CRC in the manifest.
+        expected: u32,
+        /// CRC of the bytes.
+        found: u32,
+    },
+    /// A damaged column of a version.
+    #[error("cannot use column `{column}` in {}", path.display())]
+    Companion {
+        /// The file, in which the column is that of one shard.
+        path: PathBuf,
+        /// Name of the column.
+        column: String,
+        /// What is wrong with it.
+        source: format::Error,
+    },
+    /// A bitmap of deleted rows that cannot be.
+    #[error("cannot use {}", path.display())]
+    Bitmap {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: format::Error,
+    },
+    /// The dataset has no such version, or does not keep it.
+    #[error("{} has no version `{version}`; it has {known} (`shardtool log` lists them)", path.display())]
+    NoVersion {
+        /// The dataset.
+        path: PathBuf,
+        /// The requested version.
+        version: String,
+        /// What it has.
+        known: String,
+    },
+    /// A path with `@` that may mean two datasets.
+    #[error("{} exists, and {} may also mean version `{version}` of {}: pass the version by itself (`--dataset-version`, `version=`), or rename the folder", path.display(), path.display(), dataset.display())]
+    AmbiguousVersion {
+        /// The path.
+        path: PathBuf,
+        /// The path without the version.
+        dataset: PathBuf,
+        /// The version.
+        version: String,
+    },
     /// An index is damaged.
     #[error("cannot use index {} (run `shardtool repair` to rebuild it from the records)", path.display())]
     Index {
@@ -229,6 +285,8 @@ impl Error {
             | Error::UncheckedCache { .. }
             | Error::NotADataset { .. }
             | Error::NoSplit { .. }
+            | Error::NoVersion { .. }
+            | Error::AmbiguousVersion { .. }
             | Error::Condition { .. }
             | Error::NoShard { .. }
             | Error::OutOfRange { .. } => None,
@@ -238,12 +296,16 @@ impl Error {
             Error::ShardCrc { .. } => Some(Damage::ShardCrc),
             Error::ShardSha256 { .. } => Some(Damage::ShardSha256),
             Error::IndexCrc { .. } => Some(Damage::IndexCrc),
+            Error::MissingCompanion { .. } => Some(Damage::MissingCompanion),
+            Error::CompanionCrc { .. } => Some(Damage::CompanionCrc),
             Error::IndexMismatch { .. } => Some(Damage::IndexMismatch),
             Error::RecordCount { .. } => Some(Damage::RecordCount),
             Error::CompressedRecords { .. } => Some(Damage::CompressedRecords),
-            Error::Manifest { source, .. } | Error::Index { source, .. } | Error::Record { source, .. } => {
-                Some(source.damage())
-            }
+            Error::Manifest { source, .. }
+            | Error::Index { source, .. }
+            | Error::Companion { source, .. }
+            | Error::Bitmap { source, .. }
+            | Error::Record { source, .. } => Some(source.damage()),
         }
     }
 
@@ -262,6 +324,12 @@ impl Error {
             | Error::ShardCrc { path, .. }
             | Error::ShardSha256 { path, .. }
             | Error::IndexCrc { path, .. }
+            | Error::MissingCompanion { path }
+            | Error::CompanionCrc { path, .. }
+            | Error::Companion { path, .. }
+            | Error::Bitmap { path, .. }
+            | Error::NoVersion { path, .. }
+            | Error::AmbiguousVersion { path, .. }
             | Error::Index { path, .. }
             | Error::IndexMismatch { path, .. }
             | Error::RecordCount { path, .. }

@@ -5,7 +5,9 @@
 //! |---|---|
 //! | [`Dataset`], [`Split`] | the manifest, its splits, the shard of each record |
 //! | [`Options`] | how files are read, and what is checked |
+//! | [`named_version`], [`manifest_of`], [`kept_versions`], [`LoggedVersion`] | the versions of a dataset |
 //! | [`Shard`] | one shard and its index: records and columns |
+//! | [`Rows`] | the rows of a shard that are not deleted |
 //! | [`Record`], [`Records`] | one record's bytes; those of a split, one after the other |
 //! | [`Value`], [`Number`] | the value of one feature, from the index where it has it; the numbers of all records |
 //! | [`Condition`], [`Conditions`] | which values, and which records, a command takes: `--where`, and the filters of `view` |
@@ -28,17 +30,20 @@ mod frames;
 mod mapping;
 mod numbers;
 mod options;
+mod overlay;
 mod partial_record;
 mod paths;
 mod prefetch;
 mod record;
 mod records;
+mod rows;
 mod shard;
 mod shard_cache;
 mod shard_index;
 mod value;
 mod value_ranges;
 pub mod verify;
+mod version;
 mod whole_files;
 
 pub use bytes::{Access, FileBytes};
@@ -52,7 +57,9 @@ pub use options::Options;
 pub use paths::{glob_files, metadata_if_exists, not_regular, open_regular};
 pub use record::Record;
 pub use records::Records;
+pub use rows::Rows;
 pub use shard::{LentIndex, Shard};
 pub use shardtool_store::cache::Cache;
 pub use value::Value;
+pub use version::{LoggedSplit, LoggedVersion, kept as kept_versions, log as version_log, manifest_of, named_version};
 pub use whole_files::{parse_manifest, read_index, read_manifest};

@@ -1,6 +1,6 @@
 //! The numbers of a feature in all records of a split.
 
-use crate::{Result, Shard, Split, Value};
+use crate::{Result, Rows, Shard, Split, Value};
 use shardtool_format::example::Logical;
 use shardtool_format::manifest::DType;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub trait Number: Copy + sealed::Sealed {
 
     /// Returns the numbers of a shard from its index; `None` if the index has no such column.
     #[doc(hidden)]
-    fn of_index(shard: &Shard, feature: &str) -> Result<Option<Vec<Option<Self>>>>;
+    fn of_index(shard: &Shard, rows: &Rows, feature: &str) -> Result<Option<Vec<Option<Self>>>>;
 
     /// Returns the number that a value is.
     #[doc(hidden)]
@@ -28,8 +28,8 @@ macro_rules! number {
         $(impl Number for $type {
             const DTYPE: DType = DType::$dtype;
 
-            fn of_index(shard: &Shard, feature: &str) -> Result<Option<Vec<Option<Self>>>> {
-                $column(shard, feature)
+            fn of_index(shard: &Shard, rows: &Rows, feature: &str) -> Result<Option<Vec<Option<Self>>>> {
+                $column(shard, rows, feature)
             }
 
             fn of_value(value: Value<'_>) -> Option<Self> {
@@ -50,14 +50,18 @@ number! {
     u64: Uint64, logical;
 }
 
-fn scalars<T: shardtool_format::index::Scalar>(shard: &Shard, feature: &str) -> Result<Option<Vec<Option<T>>>> {
+fn scalars<T: shardtool_format::index::Scalar>(
+    shard: &Shard,
+    rows: &Rows,
+    feature: &str,
+) -> Result<Option<Vec<Option<T>>>> {
     let column = shard.feature::<T>(feature)?;
-    Ok(column.map(|column| (0..shard.records()).map(|row| column.get(row)).collect()))
+    Ok(column.map(|column| rows.clone().map(|(_, row)| column.get(row)).collect()))
 }
 
-fn logical<T: Logical>(shard: &Shard, feature: &str) -> Result<Option<Vec<Option<T>>>> {
+fn logical<T: Logical>(shard: &Shard, rows: &Rows, feature: &str) -> Result<Option<Vec<Option<T>>>> {
     let column = shard.feature_bytes(feature)?;
-    Ok(column.map(|column| (0..shard.records()).map(|row| T::from_bytes(column.get(row)?)).collect()))
+    Ok(column.map(|column| rows.clone().map(|(_, row)| T::from_bytes(column.get(row)?)).collect()))
 }
 
 impl Split {
@@ -84,10 +88,11 @@ impl Split {
         let mut values = vec![];
         for number in 0..self.entry().shards.len() {
             let shard: Arc<Shard> = self.shard(number)?;
-            match T::of_index(&shard, feature)? {
+            let rows = self.rows(number)?;
+            match T::of_index(&shard, &rows, feature)? {
                 Some(column) => values.extend(column),
                 None => {
-                    for row in 0..shard.records() {
+                    for (_, row) in rows {
                         let value = shard.value(row, feature)?.and_then(|value| value.of_type(T::DTYPE));
                         values.push(value.and_then(T::of_value));
                     }

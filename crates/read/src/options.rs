@@ -14,6 +14,9 @@ pub struct Options {
     pub check: Check,
     /// Keeps what is read from an object store on a local disk. Without effect on local files.
     pub cache: Option<Cache>,
+    /// The version to open: its number, a tag, or the checksum of its manifest. Default: the newest, or the one that the path names
+    /// (`PATH@VERSION`).
+    pub version: Option<String>,
 }
 
 impl Options {
@@ -26,6 +29,12 @@ impl Options {
     /// Sets whether the CRC of a record's data is checked.
     pub fn with_check(mut self, check: Check) -> Self {
         self.check = check;
+        self
+    }
+
+    /// Sets the version to open.
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::partial_record::UncheckedValues;
 use crate::{Result, Shard};
-use shardtool_format::example::Example;
+use shardtool_format::example::{Example, Feature, range_within};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,11 +18,45 @@ pub struct Record {
     buffer: Option<Vec<u8>>,
     /// The values that were not checked with the record.
     unchecked: Vec<UncheckedValues>,
+    /// Where the image lies in the data, if these are composed of a stored record and columns of the version; 0 to 0 without one.
+    composed: Option<Range<usize>>,
 }
 
 impl Record {
     pub(crate) fn new(shard: Arc<Shard>, row: u64, data: Range<usize>, buffer: Option<Vec<u8>>) -> Self {
-        Record { shard, row, data, buffer, unchecked: vec![] }
+        Record { shard, row, data, buffer, unchecked: vec![], composed: None }
+    }
+
+    /// Returns the record of the dataset's version: this one, or the canonical Example of its features with the columns of the
+    /// version.
+    ///
+    /// # Errors
+    /// As [`Record::example`] and [`Record::image`].
+    pub(crate) fn of_version(self) -> Result<Self> {
+        if !self.shard.is_changed() {
+            return Ok(self);
+        }
+        let (mut data, image) = {
+            let (example, image) = (self.example()?, self.image()?);
+            // The feature that holds the image, which no version changes.
+            let holds = |feature: &Feature<'_>| matches!(feature, Feature::Bytes(list) if list.single().map(<[u8]>::as_ptr_range) == image.map(<[u8]>::as_ptr_range));
+            let name = image.and_then(|_| example.features().iter().find(|(_, feature)| holds(feature)));
+            let mut data = vec![];
+            example.encode(&mut data);
+            let name = name.map(|(name, _)| name.clone().into_owned());
+            self.check_readable()?;
+            (data, name)
+        };
+        data.shrink_to_fit();
+        let image = match &image {
+            Some(name) => {
+                let example = Example::parse(&data).ok();
+                example.and_then(|example| range_within(&data, example.bytes(name)?)).unwrap_or(0..0)
+            }
+            None => 0..0,
+        };
+        let Record { shard, row, .. } = self;
+        Ok(Record { shard, row, data: 0..data.len(), buffer: Some(data), unchecked: vec![], composed: Some(image) })
     }
 
     /// Adds the values that were not checked.
@@ -49,7 +83,8 @@ impl Record {
         self.row
     }
 
-    /// Returns the frame's data: a `tf.train.Example`, unless the dataset's records are opaque. Bytes of a mapped file
+    /// Returns the data: a `tf.train.Example`, unless the dataset's records are opaque. Those of [`crate::Split::get`] are the record of
+    /// the dataset's version, those of [`Shard::record`] the frame as it is stored. Bytes of a mapped file
     /// that cannot be read any more are zeros, which [`Record::check_readable`] reports.
     pub fn data(&self) -> &[u8] {
         let whole = match &self.buffer {
@@ -66,7 +101,10 @@ impl Record {
     /// [`Record::example`].
     pub fn image(&self) -> Result<Option<&[u8]>> {
         let data = self.data();
-        let range = self.shard.image(self.row, data)?;
+        let range = match &self.composed {
+            Some(image) => image.clone(),
+            None => self.shard.image(self.row, data)?,
+        };
         // An image never begins at the first byte, where the tag of the Example's features is.
         Ok(if range.start == 0 { None } else { Some(&data[range]) })
     }
@@ -76,7 +114,21 @@ impl Record {
     /// # Errors
     /// [`crate::Error::Record`] if it is not an Example.
     pub fn example(&self) -> Result<Example<'_>> {
+        if self.composed.is_some() {
+            let record = |source| crate::Error::Record {
+                path: self.shard.path().to_owned(),
+                record: self.row,
+                key: None,
+                source,
+            };
+            return Example::parse(self.data()).map_err(record);
+        }
         self.shard.parse(self.row, self.data())
+    }
+
+    /// Parses the record as it is stored, without the columns of the version.
+    pub(crate) fn stored_example(&self) -> Result<Example<'_>> {
+        self.shard.parse_stored(self.row, self.data())
     }
 
     /// Returns the key.

@@ -4,12 +4,13 @@ use crate::bytes::FileBytes;
 use crate::frames::compression;
 use crate::mapping::Mapping;
 use crate::options::Options;
+use crate::overlay::{Overlaid, Overlay};
 use crate::prefetch::prefetch;
 use crate::shard_index::{Checked, ShardIndex, content_name, missing};
 use crate::{Error, Record, Result};
-use shardtool_format::example::{Example, Message, range_within};
+use shardtool_format::example::{Example, Feature, Message, range_within};
 use shardtool_format::frame::{self, Check};
-use shardtool_format::index::{Column, Fixed, Required, Scalar, Variable};
+use shardtool_format::index::{Column, Element, Fixed, Required, Scalar, Variable};
 use shardtool_format::{manifest, names};
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -29,6 +30,8 @@ pub struct Shard {
     directory: Directory,
     message: Message,
     check: Check,
+    /// What the dataset's version has in the place of stored features.
+    overlay: Option<Box<Overlay>>,
 }
 
 /// The offsets of a shard's records, from its index or from a scan of its frames.
@@ -48,7 +51,7 @@ const PREFETCHED: u64 = 1088;
 /// What a shard is opened from.
 pub(crate) enum Opening<'a> {
     /// A shard of a manifest, with its index.
-    Indexed { entry: &'a manifest::Shard, checked: Checked },
+    Indexed { entry: &'a manifest::Shard, checked: Checked, overlay: Option<Box<Overlay>> },
     /// A bare TFRecord file whose frames are known.
     Bare { offsets: Arc<[u64]>, image: Option<String> },
 }
@@ -58,7 +61,7 @@ impl Shard {
         path: PathBuf,
         how: Opening<'_>,
         message: Message,
-        &Options { access, check, ref cache }: &Options,
+        &Options { access, check, ref cache, .. }: &Options,
     ) -> Result<Self> {
         let (known, content) = match &how {
             Opening::Indexed { entry, .. } => (entry.bytes, Some(content_name(entry, false))),
@@ -66,14 +69,16 @@ impl Shard {
         };
         let bytes = FileBytes::open_ranges(&path, access, known, cache.as_ref().zip(content));
         let bytes = bytes.map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
-        let (records, length, directory) = match how {
-            Opening::Bare { offsets, image } => (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }),
-            Opening::Indexed { entry, checked } => {
+        let (records, length, directory, overlay) = match how {
+            Opening::Bare { offsets, image } => {
+                (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }, None)
+            }
+            Opening::Indexed { entry, checked, overlay } => {
                 let index = ShardIndex::open(&path, entry, access, cache.as_ref(), checked)?;
-                (entry.records, entry.bytes, Directory::Index(index))
+                (entry.records, entry.bytes, Directory::Index(index), overlay)
             }
         };
-        Ok(Shard { path, records, length, bytes, directory, message, check })
+        Ok(Shard { path, records, length, bytes, directory, message, check, overlay })
     }
 
     /// Returns the path.
@@ -81,7 +86,7 @@ impl Shard {
         &self.path
     }
 
-    /// Returns the number of records.
+    /// Returns the number of records, with those that the version has deleted ([`crate::Split::rows`] are the others).
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -212,7 +217,7 @@ impl Shard {
         }
     }
 
-    /// Reads and checks a record, into `buffer` if the file is not mapped, or its mapped bytes cannot be read.
+    /// Reads and checks a record as it is stored, into `buffer` if the file is not mapped, or its mapped bytes cannot be read.
     /// [`Record::into_buffer`] returns the buffer.
     ///
     /// # Errors
@@ -305,20 +310,23 @@ impl Shard {
     /// # Errors
     /// [`Error::Unreadable`].
     pub fn check_index_readable(&self) -> Result<()> {
+        self.overlay.as_ref().map_or(Ok(()), |overlay| overlay.check_readable())?;
         self.index().map_or(Ok(()), ShardIndex::check_readable)
     }
 
     /// Lends the bytes of the index to code that does not call [`Shard::check_index_readable`], such as arrays in another
     /// language.
     pub fn lend_index(self: &Arc<Self>) -> LentIndex {
-        if let Some(mapping) = self.index_mapping() {
-            mapping.lend();
-        }
+        // Columns that are opened later would not be lent.
+        self.overlay.iter().for_each(|overlay| overlay.open_all());
+        self.mappings().for_each(Mapping::lend);
         LentIndex(self.clone())
     }
 
-    fn index_mapping(&self) -> Option<&Mapping> {
-        self.index()?.mapping()
+    /// Returns the mappings of the index and of open columns.
+    fn mappings(&self) -> impl Iterator<Item = &Mapping> {
+        let columns = self.overlay.iter().flat_map(|overlay| overlay.mapped());
+        self.index().and_then(ShardIndex::mapping).into_iter().chain(columns.filter_map(|file| file.mapping()))
     }
 
     /// Returns the minor version and the optional flags in the header of the index; `None` for a bare file.
@@ -345,6 +353,9 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`].
     pub fn feature<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
+        if let Some(overlay) = self.overlaid(name) {
+            return overlay.fixed(name);
+        }
         self.in_index(|index| index.position_of_feature(name), |index, column| index.fixed(column))
     }
 
@@ -353,6 +364,9 @@ impl Shard {
     /// # Errors
     /// [`Error::Index`].
     pub fn feature_bytes(&self, name: &str) -> Result<Option<Variable<'_>>> {
+        if let Some(overlay) = self.overlaid(name) {
+            return overlay.variable(name);
+        }
         self.in_index(|index| index.position_of_feature(name), |index, column| index.variable(column))
     }
 
@@ -394,8 +408,84 @@ impl Shard {
         }
     }
 
-    /// Parses the data of a record.
-    pub(crate) fn parse<'d>(&self, row: u64, data: &'d [u8]) -> Result<Example<'d>> {
+    /// Returns the overlay, if the version has something in the place of this feature.
+    fn overlaid(&self, feature: &str) -> Option<&Overlay> {
+        self.overlay.as_deref().filter(|overlay| overlay.of(feature) != Overlaid::Stored)
+    }
+
+    /// Returns the elements of the column that holds a feature with at most one value in each record of this shard, in the index or
+    /// in a column of the version; `None` if there is no such column. Opens and checks nothing.
+    pub fn indexed_feature(&self, name: &str) -> Option<Element> {
+        match self.overlay.as_ref().map_or(Overlaid::Stored, |overlay| overlay.of(name)) {
+            Overlaid::Column(element) => Some(element),
+            Overlaid::Dropped | Overlaid::Encoded => None,
+            Overlaid::Stored => {
+                self.columns().iter().find(|column| column.feature() == Some(name)).map(Column::element)
+            }
+        }
+    }
+
+    /// Returns the names of the features for which [`Shard::indexed_feature`] finds a column: those of the index in its order, then
+    /// those that only the version has.
+    pub fn indexed_features(&self) -> Vec<&str> {
+        let stored = self.columns().iter().filter_map(Column::feature);
+        let mut names: Vec<_> = stored.filter(|name| self.indexed_feature(name).is_some()).collect();
+        let added: Vec<_> = self.overlay.iter().flat_map(|overlay| overlay.features()).collect();
+        names.extend(
+            added
+                .into_iter()
+                .filter(|name| self.indexed_feature(name).is_some() && !names.contains(name))
+                .collect::<Vec<_>>(),
+        );
+        names
+    }
+
+    /// Returns whether each record of this shard, deleted ones included, has exactly one value of a feature: its column has no null.
+    ///
+    /// # Errors
+    /// As [`Shard::feature`].
+    pub fn has_one_value_each(&self, name: &str) -> Result<bool> {
+        Ok(match self.indexed_feature(name) {
+            None => false,
+            Some(_) if self.is_stored(name) => {
+                self.columns().iter().any(|column| column.feature() == Some(name) && !column.nullable())
+            }
+            Some(Element::I64) => self.feature::<i64>(name)?.is_some_and(|column| column.validity().is_none()),
+            Some(Element::F32) => self.feature::<f32>(name)?.is_some_and(|column| column.validity().is_none()),
+            Some(_) => self.feature_bytes(name)?.is_some_and(|column| column.validity().is_none()),
+        })
+    }
+
+    /// Returns the feature of a record if a column of the version holds it: `None` if the version has what is stored, `Some(None)`
+    /// if the record has no such feature.
+    ///
+    /// # Errors
+    /// [`Error::MissingCompanion`], [`Error::Companion`], [`Error::IndexMismatch`], [`Error::RecordCount`], [`Error::Io`].
+    pub fn changed_feature(&self, row: u64, name: &str) -> Result<Option<Option<Feature<'_>>>> {
+        self.overlaid(name).map_or(Ok(None), |overlay| overlay.feature(row, name))
+    }
+
+    /// Returns whether the version has what is stored for a feature.
+    pub(crate) fn is_stored(&self, feature: &str) -> bool {
+        self.overlaid(feature).is_none()
+    }
+
+    /// Returns whether records of the version differ from those that are stored.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// Parses the data of a record, and puts the version's features in the place of the stored ones.
+    pub(crate) fn parse<'d>(&'d self, row: u64, data: &'d [u8]) -> Result<Example<'d>> {
+        let mut example = self.parse_stored(row, data)?;
+        if let Some(overlay) = &self.overlay {
+            overlay.apply(row, &mut example)?;
+        }
+        Ok(example)
+    }
+
+    /// Parses the data of a record as it is stored.
+    pub(crate) fn parse_stored<'d>(&self, row: u64, data: &'d [u8]) -> Result<Example<'d>> {
         self.message.parse(data).map_err(|e| self.damage(row, e))
     }
 
@@ -414,7 +504,7 @@ impl Shard {
                 })
             }
             Directory::Scan { image, .. } => {
-                let example = self.parse(row, data)?;
+                let example = self.parse_stored(row, data)?;
                 let bytes = image.as_deref().and_then(|name| example.bytes(name));
                 Ok(bytes.and_then(|b| range_within(data, b)).unwrap_or(0..0))
             }
@@ -474,8 +564,6 @@ impl Deref for LentIndex {
 
 impl Drop for LentIndex {
     fn drop(&mut self) {
-        if let Some(mapping) = self.0.index_mapping() {
-            mapping.unlend();
-        }
+        self.0.mappings().for_each(Mapping::unlend);
     }
 }

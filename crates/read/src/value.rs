@@ -52,16 +52,14 @@ impl Shard {
     /// # Errors
     /// As [`Shard::value`].
     pub fn has_values(self: &Arc<Self>, row: u64, feature: &str) -> Result<bool> {
-        if self.columns().iter().any(|column| column.feature() == Some(feature)) {
+        if self.indexed_feature(feature).is_some() {
             return Ok(self.value(row, feature)?.is_some());
         }
+        if let Some(changed) = self.changed_feature(row, feature)? {
+            return Ok(changed.is_some_and(|feature| feature.count() > 0));
+        }
         let record = self.record(row, vec![])?;
-        let has = match record.example()?.get(feature) {
-            Some(Feature::Int64(list)) => list.iter().next().is_some(),
-            Some(Feature::Float(list)) => list.iter().next().is_some(),
-            Some(Feature::Bytes(list)) => list.iter().next().is_some(),
-            Some(Feature::Empty) | None => false,
-        };
+        let has = record.stored_example()?.get(feature).is_some_and(|feature| feature.count() > 0);
         record.check_readable()?;
         Ok(has)
     }
@@ -72,26 +70,33 @@ impl Shard {
     /// # Errors
     /// [`crate::Error::Index`]; those of [`Shard::record`] and [`crate::Record::example`], if the record is read.
     pub fn value<'s>(self: &'s Arc<Self>, row: u64, feature: &str) -> Result<Option<Value<'s>>> {
-        let column = self.columns().iter().find(|column| column.feature() == Some(feature));
-        let value = match column.map(|column| column.element()) {
+        let value = match self.indexed_feature(feature) {
             Some(Element::I64) => self.feature::<i64>(feature)?.and_then(|c| c.get(row)).map(Value::Int64),
             Some(Element::F32) => self.feature::<f32>(feature)?.and_then(|c| c.get(row)).map(Value::Float),
             Some(Element::Bytes) => {
                 self.feature_bytes(feature)?.and_then(|c| c.get(row)).map(|bytes| Value::Bytes(Cow::Borrowed(bytes)))
             }
-            _ => {
-                let record = self.record(row, vec![])?;
-                let value = match record.example()?.get(feature) {
-                    Some(Feature::Int64(list)) => list.single().map(Value::Int64),
-                    Some(Feature::Float(list)) => list.single().map(Value::Float),
-                    Some(Feature::Bytes(list)) => list.single().map(|bytes| Value::Bytes(Cow::Owned(bytes.to_vec()))),
-                    Some(Feature::Empty) | None => None,
-                };
-                record.check_readable()?;
-                value
-            }
+            _ => match self.changed_feature(row, feature)? {
+                Some(changed) => changed.and_then(|feature| single(&feature)),
+                None => {
+                    let record = self.record(row, vec![])?;
+                    let value = record.stored_example()?.get(feature).and_then(|feature| single(&feature));
+                    record.check_readable()?;
+                    value
+                }
+            },
         };
         self.check_index_readable()?;
         Ok(value)
+    }
+}
+
+/// Returns the value of a feature that has exactly one.
+fn single(feature: &Feature<'_>) -> Option<Value<'static>> {
+    match feature {
+        Feature::Int64(list) => list.single().map(Value::Int64),
+        Feature::Float(list) => list.single().map(Value::Float),
+        Feature::Bytes(list) => list.single().map(|bytes| Value::Bytes(Cow::Owned(bytes.to_vec()))),
+        Feature::Empty => None,
     }
 }

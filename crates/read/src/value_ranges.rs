@@ -14,6 +14,9 @@ impl Shard {
     /// # Errors
     /// [`crate::Error::Index`].
     pub fn value_ranges(&self, row: u64, feature: &str) -> Result<Option<Vec<ValueRange>>> {
+        if !self.is_stored(feature) {
+            return Ok(None);
+        }
         let column = self.variable(&format!("{VALUES_PREFIX}{feature}"))?;
         Ok(column.and_then(|column| column.get(row)).map(|ranges| ValueRange::decode(ranges).collect()))
     }

@@ -4,6 +4,7 @@ use super::Report;
 use crate::{Dataset, Error, Result, Split, not_regular};
 use shardtool_format::names;
 use shardtool_store::{Head, is_url};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,6 +64,7 @@ pub fn quick(dataset: &Dataset, jobs: Option<usize>) -> Result<QuickReport> {
         compare_some();
     });
     let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    companion_files(dataset, &mut total.report)?;
     total.report.sort();
     Ok(total)
 }
@@ -99,6 +101,23 @@ fn compare(split: &Split, number: usize) -> Result<QuickReport> {
         Some(_) => {}
     }
     Ok(QuickReport { crc_shards: by_crc.into(), length_shards: (!by_crc).into(), report })
+}
+
+/// Compares the length of each file of columns and bitmaps with where the manifest says that its parts end.
+fn companion_files(dataset: &Dataset, report: &mut Report) -> Result<()> {
+    let shards = dataset.manifest().splits.iter().flat_map(|split| &split.shards);
+    let mut ends = BTreeMap::<&str, u64>::new();
+    for part in shards.flat_map(|shard| shard.companions.parts()) {
+        let end = ends.entry(&part.file).or_default();
+        *end = (*end).max(part.end().unwrap_or(u64::MAX));
+    }
+    for (file, end) in ends {
+        let path = dataset.path().join(names::COLUMNS_FOLDER).join(file);
+        if length_and_crc(&path)?.is_none_or(|(length, _)| length < end) {
+            report.add(Error::MissingCompanion { path });
+        }
+    }
+    Ok(())
 }
 
 /// Returns the length of a file or object, and the CRC32C that a store keeps of it; `None` if it does not exist.

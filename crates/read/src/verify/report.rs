@@ -133,6 +133,10 @@ impl Finding {
             Error::ShardLength { expected, found, .. } | Error::RecordCount { expected, found, .. } => {
                 values = Some((expected.to_string(), found.to_string()));
             }
+            Error::Companion { source, .. } | Error::Bitmap { source, .. } => {
+                (finding.offset, values) = details(source)
+            }
+            Error::CompanionCrc { expected, found, .. } => values = Some(crcs(*expected, *found)),
             Error::ShardCrc { expected, found, .. } => values = Some(crcs(*expected, *found)),
             Error::IndexCrc { expected, found, .. } => values = Some(crcs(expected.1, found.1)),
             _ => {}

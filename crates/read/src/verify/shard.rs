@@ -2,6 +2,7 @@
 
 use super::rows::Rows;
 use super::{Finding, Options, Report};
+use crate::overlay;
 use crate::shard_index::{contradictions, missing, until_equal};
 use crate::whole_files::read_index;
 use crate::{Error, FileBytes, Frames, Result, Split};
@@ -35,6 +36,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let mut report = Report { shards: 1, ..Report::default() };
     let bare = split.is_bare();
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
+    overlay::verify(split.companion_files(), split.manifest(), entry, |error| report.add(error));
     let memory = options.shard_bytes.unwrap_or(Window::BYTES);
     let bytes = match FileBytes::open_within(&path, options.access, memory) {
         Ok(bytes) => bytes,

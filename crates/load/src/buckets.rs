@@ -49,14 +49,14 @@ fn by_aspect_ratio(config: &Config, shapes: &[ImageShape], splits: &Splits) -> R
     let oriented = |field: &Field| matches!(field, Field::Image(image) if image.pixels.apply_orientation);
     let oriented = config.fields.iter().any(oriented);
     let mut numbers = Vec::with_capacity(splits.len() as usize);
-    for_each_shard(splits, |shard| {
+    for_each_shard(splits, |shard, rows| {
         let column = |name| shard.feature::<i64>(name);
         let (widths, heights) = (column(names::IMAGE_WIDTH)?, column(names::IMAGE_HEIGHT)?);
         let Some((widths, heights)) = widths.zip(heights) else {
             return Err(Error::NoIndexColumn { path: shard.path().to_owned(), feature: names::IMAGE_WIDTH.to_owned() });
         };
         let orientations = if oriented { column(names::IMAGE_ORIENTATION)? } else { None };
-        numbers.extend((0..shard.records()).map(|row| {
+        numbers.extend(rows.map(|(_, row)| {
             let stored = widths.get(row).zip(heights.get(row)).and_then(|(w, h)| image::size(w, h));
             let turned = orientations.as_ref().and_then(|o| o.get(row)).is_some_and(|o| (5..=8).contains(&o));
             let size = stored.map(|(w, h)| if turned { (h, w) } else { (w, h) });

@@ -171,17 +171,16 @@ pub fn labels(splits: &[Split], classes: &Classes) -> Result<Vec<i64>> {
     for (number, split) in splits.iter().enumerate() {
         let no_label = || Error::NoLabel { split: describe(split) };
         let feature = split.manifest().label.as_deref().ok_or_else(no_label)?;
-        for shard in 0..split.entry().shards.len() {
-            let shard = split.shard(shard)?;
+        for at in 0..split.entry().shards.len() {
+            let (shard, rows) = (split.shard(at)?, split.rows(at)?);
             let column = shard.feature::<i64>(feature)?.ok_or_else(no_label)?;
             labels.extend(
-                (0..shard.records())
-                    .map(|row| {
-                        let mut label = [column.get(row)?];
-                        resolved.map_labels(number, &mut label).ok()?;
-                        Some(label[0])
-                    })
-                    .map(|label| label.unwrap_or(-1)),
+                rows.map(|(_, row)| {
+                    let mut label = [column.get(row)?];
+                    resolved.map_labels(number, &mut label).ok()?;
+                    Some(label[0])
+                })
+                .map(|label| label.unwrap_or(-1)),
             );
         }
     }

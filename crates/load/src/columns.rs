@@ -179,10 +179,17 @@ impl ResolvedColumn {
         if self.read_index(split, record.shard(), record.row(), cell)? {
             return Ok(());
         }
-        if example.is_none() {
-            *example = Some(record.example()?);
-        }
-        let feature = example.as_ref().and_then(|e| e.get(&self.feature)).unwrap_or(Feature::Empty);
+        // A column of the version needs no record.
+        let feature = match record.shard().changed_feature(record.row(), &self.feature)? {
+            Some(changed) => changed,
+            None => {
+                if example.is_none() {
+                    *example = Some(record.example()?);
+                }
+                example.as_ref().and_then(|e| e.get(&self.feature))
+            }
+        };
+        let feature = feature.unwrap_or(Feature::Empty);
         match (feature, &mut *cell) {
             (Feature::Int64(list), Cell::Int64(values)) => {
                 values.extend(list.iter());

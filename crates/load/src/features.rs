@@ -3,7 +3,6 @@
 use crate::classes::describe;
 use crate::error::{Error, Result};
 use crate::splits::Splits;
-use shardtool_format::index::Column as IndexColumn;
 use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use shardtool_read::Split;
@@ -40,10 +39,10 @@ impl Features {
     /// Takes types from the manifest, and scalar features from an index. For bare files, which have neither, takes both
     /// from the first record.
     pub(crate) fn new(split: &Split) -> Self {
-        let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].records > 0);
+        let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].live_records() > 0);
         let shard = first.and_then(|n| split.shard(n).ok());
-        let scalar = |column: &IndexColumn, name: &str| column.feature() == Some(name) && !column.nullable();
-        let indexed = |name: &str| shard.iter().any(|s| s.columns().iter().any(|column| scalar(column, name)));
+        // Damage is reported by what needs the column.
+        let indexed = |name: &str| shard.iter().any(|shard| shard.has_one_value_each(name).unwrap_or(false));
         let listed = &split.manifest().features;
         let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.dtype, indexed(&f.name))).collect();
         if features.is_empty() {

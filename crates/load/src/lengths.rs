@@ -5,7 +5,7 @@ use crate::splits::Splits;
 use shardtool_format::example::Logical;
 use shardtool_format::manifest::DType;
 use shardtool_order::Source;
-use shardtool_read::Shard;
+use shardtool_read::{Rows, Shard};
 
 /// Returns the values of a source's samples, given those of all records; none of a source that buckets and packing refuse.
 pub(crate) fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> Vec<T> {
@@ -22,9 +22,9 @@ pub(crate) fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> V
 pub(crate) fn lengths(feature: &str, splits: &Splits) -> Result<Vec<u64>> {
     let mut lengths = Vec::with_capacity(splits.len() as usize);
     let unsigned = splits.as_slice().iter().any(|split| split.manifest().dtype(feature) == Some(DType::Uint64));
-    for_each_shard(splits, |shard| {
+    for_each_shard(splits, |shard, rows| {
         let missing = || Error::NoIndexColumn { path: shard.path().to_owned(), feature: feature.to_owned() };
-        let rows = 0..shard.records();
+        let rows = rows.map(|(_, row)| row);
         if unsigned && let Some(column) = shard.feature_bytes(feature)? {
             lengths.extend(rows.map(|row| column.get(row).and_then(u64::from_bytes).unwrap_or(0)));
             return Ok(());
@@ -38,10 +38,10 @@ pub(crate) fn lengths(feature: &str, splits: &Splits) -> Result<Vec<u64>> {
 }
 
 /// Calls `f` with every shard of every split, in order.
-pub(crate) fn for_each_shard(splits: &Splits, mut f: impl FnMut(&Shard) -> Result<()>) -> Result<()> {
+pub(crate) fn for_each_shard(splits: &Splits, mut f: impl FnMut(&Shard, Rows) -> Result<()>) -> Result<()> {
     for split in splits.as_slice() {
         for number in 0..split.entry().shards.len() {
-            f(&*split.shard(number)?)?;
+            f(&*split.shard(number)?, split.rows(number)?)?;
         }
     }
     Ok(())

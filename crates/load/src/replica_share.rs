@@ -84,7 +84,7 @@ fn count(resolved: &ResolvedConfig, rank: u32) -> Result<ReplicaReads> {
     for (split, records) in splits.iter().zip(&records) {
         for (shard, &n) in split.entry().shards.iter().zip(records) {
             reads.shards += u64::from(n > 0);
-            reads.bytes += (u128::from(shard.bytes) * u128::from(n) / u128::from(shard.records.max(1))) as u64;
+            reads.bytes += (u128::from(shard.bytes) * u128::from(n) / u128::from(shard.live_records().max(1))) as u64;
         }
     }
     Ok(reads)
@@ -108,7 +108,9 @@ impl Estimate {
         for split in splits {
             first.push(shards.len());
             let mean = |bytes: u64, records: u64| bytes as f64 / records.max(1) as f64;
-            shards.extend(split.entry().shards.iter().map(|s| (s.records as f64, mean(s.bytes, s.records))));
+            shards.extend(
+                split.entry().shards.iter().map(|s| (s.live_records() as f64, mean(s.bytes, s.live_records()))),
+            );
         }
         if !matches!(plan.source(), Source::All(_)) {
             shards.iter_mut().for_each(|(share, _)| *share = 0.0);

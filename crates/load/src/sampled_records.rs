@@ -30,12 +30,23 @@ impl SampledRecords {
 }
 
 fn read(split: &Split, images: bool) -> Result<Vec<Record>> {
-    let Some(first) = split.entry().shards.iter().position(|shard| shard.records > 0) else { return Ok(vec![]) };
+    let Some(first) = split.entry().shards.iter().position(|shard| shard.live_records() > 0) else { return Ok(vec![]) };
     let shard = split.shard(first)?;
-    let largest = if images { sizes(&shard).and_then(|sizes| sizes.into_iter().max()) } else { None };
-    let around = largest.map_or(0, |(_, row)| row);
+    let live = |row: &u64| split.id_of(first, *row).is_ok_and(|id| id.is_some());
+    let largest = match images {
+        true => sizes(&shard).and_then(|sizes| sizes.into_iter().filter(|(_, row)| live(row)).max()),
+        false => None,
+    };
+    let first_live = split.rows(first)?.next().map_or(0, |(_, row)| row);
+    let around = largest.map_or(first_live, |(_, row)| row);
     let start = around.min(shard.records().saturating_sub(SAMPLED_RECORDS));
-    let frames = (start..shard.records().min(start + SAMPLED_RECORDS)).map(|row| Ok((row, shard.frame(row)?)));
+    let mut rows = vec![];
+    for row in start..shard.records().min(start + SAMPLED_RECORDS) {
+        if split.id_of(first, row)?.is_some() {
+            rows.push(row);
+        }
+    }
+    let frames = rows.into_iter().map(|row| Ok((row, shard.frame(row)?)));
     let mut frames = frames.collect::<Result<Vec<_>>>()?;
     // The largest one must be among them.
     let until = |frames: &[(u64, Range<u64>)]| frames.last().map_or(0, |(_, last)| last.end);

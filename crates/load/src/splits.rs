@@ -1,6 +1,7 @@
 //! The splits that a loader reads, as one sequence of sample ids.
 
 use crate::error::{Error, Result};
+use shardtool_format::manifest;
 use shardtool_order::mixture_fingerprint;
 use shardtool_read::{Cache, Shard, Split};
 use std::path::PathBuf;
@@ -74,7 +75,7 @@ impl Splits {
 
     /// Records of each shard of all splits.
     pub(crate) fn shard_records(&self) -> Vec<u64> {
-        self.splits.iter().flat_map(|s| s.entry().shards.iter().map(|shard| shard.records)).collect()
+        self.splits.iter().flat_map(|s| s.entry().shards.iter().map(manifest::Shard::live_records)).collect()
     }
 
     /// Mean size of a record, in bytes.
@@ -95,7 +96,7 @@ impl Splits {
     /// Returns which split holds the id, and which of its shards.
     pub(crate) fn shard_of(&self, id: u64) -> shardtool_read::Result<(usize, usize)> {
         let number = self.split_of(id);
-        let (shard, _) = self.splits[number].locate(id - self.starts[number])?;
+        let (shard, _) = self.splits[number].shard_of(id - self.starts[number])?;
         Ok((number, shard))
     }
 
@@ -104,6 +105,14 @@ impl Splits {
         let number = self.split_of(id);
         let split = &self.splits[number];
         let (shard, row) = split.locate(id - self.starts[number])?;
+        Ok(RecordLocation { split, number, shard, row })
+    }
+
+    /// As [`Splits::locate`], without reading which rows are deleted: the row is that among the others, for messages.
+    pub(crate) fn near(&self, id: u64) -> shardtool_read::Result<RecordLocation<'_>> {
+        let number = self.split_of(id);
+        let split = &self.splits[number];
+        let (shard, row) = split.shard_of(id - self.starts[number])?;
         Ok(RecordLocation { split, number, shard, row })
     }
 

@@ -38,6 +38,7 @@ fn opaque(folder: &Path, file: &str, n: u64) -> Shard {
         index_bytes: index.len() as u64,
         index_crc32c: crc32c(&index),
         sha256: None,
+        companions: Default::default(),
     }
 }
 

@@ -69,7 +69,8 @@ pub(crate) struct FoundDamage {
     pub(crate) split: String,
     /// Number of the shard in its split, and the id of its first record.
     pub(crate) shard: usize,
-    pub(crate) start: u64,
+    /// The id of the finding's record; `None` if it has none, or a deleted one.
+    pub(crate) id: Option<u64>,
     pub(crate) finding: Finding,
 }
 
@@ -172,8 +173,8 @@ impl Check {
             state.unlisted += report.unlisted;
             for finding in report.findings {
                 if state.findings.len() < MAX_FINDINGS {
-                    let start = split.starts()[*number];
-                    state.findings.push(FoundDamage { split: split.name().to_owned(), shard: *number, start, finding });
+                    let id = finding.record.and_then(|row| split.id_of(*number, row).ok().flatten());
+                    state.findings.push(FoundDamage { split: split.name().to_owned(), shard: *number, id, finding });
                 } else {
                     state.unlisted += 1;
                 }

@@ -51,7 +51,7 @@ pub(crate) fn columns(split: &Split) -> Vec<Column> {
             name: feature.name.clone(),
             source: Source::Feature,
             dtype: feature.dtype,
-            indexed: has(&format!("{}{}", index::FEATURE_PREFIX, feature.name)),
+            indexed: looked.iter().any(|shard| shard.indexed_feature(&feature.name).is_some()),
         });
     }
     columns
@@ -89,22 +89,19 @@ impl<'s> Values<'s> {
         Ok(match column.source {
             Source::Key => shard.variable(index::KEY)?.map_or(Values::Absent, Values::Bytes),
             Source::ImageLength => shard.column::<u32>(index::IMAGE_LENGTH)?.map_or(Values::Absent, Values::U32),
-            Source::Feature => {
-                let listed = shard.columns().iter().find(|c| c.feature() == Some(&column.name));
-                match listed.map(index::Column::element) {
-                    Some(Element::I64) => shard.feature(&column.name)?.map_or(Values::Absent, Values::I64),
-                    Some(Element::F32) => shard.feature(&column.name)?.map_or(Values::Absent, Values::F32),
-                    Some(Element::Bytes) => {
-                        let values = match column.dtype {
-                            DType::Float64 => Values::F64,
-                            DType::Uint64 => Values::U64,
-                            _ => Values::Bytes,
-                        };
-                        shard.feature_bytes(&column.name)?.map_or(Values::Absent, values)
-                    }
-                    _ => Values::Absent,
+            Source::Feature => match shard.indexed_feature(&column.name) {
+                Some(Element::I64) => shard.feature(&column.name)?.map_or(Values::Absent, Values::I64),
+                Some(Element::F32) => shard.feature(&column.name)?.map_or(Values::Absent, Values::F32),
+                Some(Element::Bytes) => {
+                    let values = match column.dtype {
+                        DType::Float64 => Values::F64,
+                        DType::Uint64 => Values::U64,
+                        _ => Values::Bytes,
+                    };
+                    shard.feature_bytes(&column.name)?.map_or(Values::Absent, values)
                 }
-            }
+                _ => Values::Absent,
+            },
         })
     }
 

@@ -88,7 +88,7 @@ impl Matches {
             let found: Vec<_> = some.par_iter().map(|n| criteria.matching(split, *n)).collect();
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             for (number, found) in some.iter().zip(found) {
-                state.searched += split.entry().shards[*number].records;
+                state.searched += split.entry().shards[*number].live_records();
                 match found {
                     Ok(rows) if rows.count() == 0 => {}
                     Ok(rows) => {
@@ -193,7 +193,13 @@ impl Criteria {
             condition.retain(&values(&condition.column)?, &mut rows);
         }
         shard.check_index_readable().map_err(|e| e.to_string())?;
-        Ok(Piece::new(&rows, records.into()))
+        let mut records = u64::from(records);
+        if let Some(deleted) = split.deleted_rows(number).map_err(|e| e.to_string())? {
+            // From here on, a row is a place among those that are not deleted.
+            rows = rows.into_iter().filter_map(|row| deleted.rank(row.into())).map(|row| row as u32).collect();
+            records = deleted.live_rows();
+        }
+        Ok(Piece::new(&rows, records))
     }
 
     /// Returns the columns that are searched for text: keys, and text that indexes hold.

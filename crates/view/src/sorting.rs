@@ -7,6 +7,7 @@
 
 use crate::columns::{Cell, Column, Values};
 use rayon::prelude::*;
+use shardtool_format::DeletedRows;
 use shardtool_read::{Shard, Split};
 use std::sync::Arc;
 
@@ -37,14 +38,16 @@ pub(crate) fn permutation(split: &Split, column: &Column) -> Result<Vec<u32>, St
     }
     let shards: Vec<_> = (0..shards).map(|n| split.shard(n)).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
     let values = shards.iter().map(|shard| Values::of(shard, column));
-    let table = Table::new(split.starts(), values.collect::<Result<_, _>>().map_err(|e| e.to_string())?);
+    let deleted =
+        (0..shards.len()).map(|n| split.deleted_rows(n)).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    let table = Table::new(split.starts(), values.collect::<Result<_, _>>().map_err(|e| e.to_string())?, deleted);
 
     let mut entries: Vec<Entry> = Vec::with_capacity(split.len() as usize);
     let mut without = vec![];
-    for (number, values) in table.values.iter().enumerate() {
+    for number in 0..table.values.len() {
         let (start, end) = (table.starts[number], table.starts[number + 1]);
         for id in start..end {
-            match values.get(id - start) {
+            match table.get(number, id - start) {
                 Some(_) => entries.push([0, id as u32]),
                 None => without.push(id as u32),
             }
@@ -75,13 +78,20 @@ struct Table<'s> {
     /// The shard of the first record of each block of ids.
     blocks: Vec<u32>,
     values: Vec<Values<'s>>,
+    deleted: Vec<Option<Arc<DeletedRows>>>,
 }
 
 impl<'s> Table<'s> {
-    fn new(starts: &'s [u64], values: Vec<Values<'s>>) -> Self {
+    fn new(starts: &'s [u64], values: Vec<Values<'s>>, deleted: Vec<Option<Arc<DeletedRows>>>) -> Self {
         let ids = (0..*starts.last().unwrap_or(&0)).step_by(1 << BLOCK_BITS);
         let blocks = ids.map(|id| starts.partition_point(|start| *start <= id) as u32 - 1).collect();
-        Table { starts, blocks, values }
+        Table { starts, blocks, values, deleted }
+    }
+
+    /// Returns the value of the `n`th record of a shard.
+    fn get(&self, shard: usize, n: u64) -> Option<Cell<'s>> {
+        let row = self.deleted[shard].as_ref().map_or(Some(n), |deleted| deleted.live_row(n));
+        self.values[shard].get(row?)
     }
 
     fn key(&self, id: u32) -> Key<'s> {
@@ -90,7 +100,7 @@ impl<'s> Table<'s> {
         while self.starts[shard + 1] <= id {
             shard += 1;
         }
-        Key::of(self.values[shard].get(id - self.starts[shard]))
+        Key::of(self.get(shard, id - self.starts[shard]))
     }
 }
 

@@ -182,7 +182,7 @@ fn survey(split: &Split, number: usize, column: &Column) -> Whole {
         let shard = split.shard(number)?;
         let values = Values::of(&shard, column)?;
         let mut survey = Survey::default();
-        for row in 0..shard.records() {
+        for (_, row) in split.rows(number)? {
             survey.add(values.get(row));
         }
         let mut whole = Whole {
@@ -240,7 +240,8 @@ fn histogram(split: &Split, column: &Column, bounds: (f64, f64), integer: bool) 
         let mut counts = vec![0u64; bars];
         let Ok(shard) = split.shard(number) else { return counts };
         let Ok(values) = Values::of(&shard, column) else { return counts };
-        for row in 0..shard.records() {
+        let Ok(rows) = split.rows(number) else { return counts };
+        for (_, row) in rows {
             let number = match values.get(row) {
                 Some(Cell::Int(n)) => n as f64,
                 Some(Cell::Float(x)) if x.is_finite() => x.into(),
@@ -273,8 +274,9 @@ pub(crate) fn labels(split: &Split, columns: &[Column]) -> Option<BTreeMap<i64, 
         let mut counts = Counts::default();
         if let Ok(shard) = split.shard(number)
             && let Ok(Values::I64(column)) = Values::of(&shard, column)
+            && let Ok(rows) = split.rows(number)
         {
-            column.iter().flatten().for_each(|label| counts.add(label, 1, MAX_LABELS));
+            rows.filter_map(|(_, row)| column.get(row)).for_each(|label| counts.add(label, 1, MAX_LABELS));
         }
         counts
     };
@@ -306,8 +308,9 @@ pub(crate) fn sizes(split: &Split, columns: &[Column]) -> Option<Sizes> {
         if let Ok(shard) = split.shard(number)
             && let (Ok(Values::I64(width)), Ok(Values::I64(height))) =
                 (Values::of(&shard, width), Values::of(&shard, height))
+            && let Ok(rows) = split.rows(number)
         {
-            let known = width.iter().zip(height.iter()).filter_map(|(w, h)| w.zip(h));
+            let known = rows.filter_map(|(_, row)| width.get(row).zip(height.get(row)));
             known.filter(|(w, h)| (1..=MAX_SIDE).contains(w) && (1..=MAX_SIDE).contains(h)).for_each(|(w, h)| f(w, h));
         }
     };

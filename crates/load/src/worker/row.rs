@@ -77,7 +77,15 @@ impl Worker<'_> {
     ) -> Result<(), RowError> {
         self.current = Some(sample.id);
         let config = &self.engine.config;
-        let at = &config.splits.locate(sample.id).map_err(Error::from)?;
+        let at = &match config.splits.locate(sample.id) {
+            Ok(at) => at,
+            // Which rows of the shard are deleted is unknown.
+            Err(error) if error.is_bad_sample() => {
+                let near = config.splits.near(sample.id).map_err(Error::from)?;
+                return Err(RowError::of(sample.id, &near, error.into()));
+            }
+            Err(error) => return Err(RowError::Run(error.into())),
+        };
         let shard = &at.open().map_err(|e| RowError::of(sample.id, at, e.into()))?;
         if config.is_exact() {
             shard.read_exactly();

@@ -119,5 +119,6 @@ pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shar
         index_bytes: index.len() as u64,
         index_crc32c: crc32c(&index),
         sha256: None,
+        companions: Default::default(),
     }
 }

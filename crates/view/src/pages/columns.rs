@@ -187,7 +187,7 @@ pub(crate) fn shards(view: &SplitView) -> Markup {
             (
                 some[0].file.clone(),
                 some.iter().map(|s| s.bytes).sum::<u64>(),
-                some.iter().map(|s| s.records).sum::<u64>(),
+                some.iter().map(|s| s.live_records()).sum::<u64>(),
             )
         })
         .collect();

@@ -137,7 +137,7 @@ pub(crate) fn map(app: &App, state: &State) -> Markup {
                 (0, false) => ("good", "good".to_owned()),
                 (n, _) => ("damaged", text::plural(n, "finding")),
             };
-            let records: u64 = some.iter().map(|shard| shard.records).sum();
+            let records: u64 = some.iter().map(|shard| shard.live_records()).sum();
             let name = match some {
                 [one] => text::printable_text(&one.file).into_owned(),
                 _ => format!(
@@ -267,9 +267,8 @@ fn row(app: &App, found: &FoundDamage) -> Markup {
             td { (file) }
             td {
                 @if let Some(record) = finding.record {
-                    @let id = found.start + record;
-                    a href=[app.split(&found.split).and_then(|view| view.record_link(id))] {
-                        (finding.key.as_deref().map_or_else(|| format!("record {id}"), |key| text::fit(&text::printable_text(key), 60)))
+                    a href=[found.id.and_then(|id| app.split(&found.split)?.record_link(id))] {
+                        (finding.key.as_deref().map_or_else(|| found.id.map_or_else(|| format!("row {record} of the shard, deleted"), |id| format!("record {id}")), |key| text::fit(&text::printable_text(key), 60)))
                     }
                 }
             }

@@ -137,6 +137,9 @@ fn adopt_into<P: Place>(
     link: Link<'_, P>,
     progress: &dyn Progress,
 ) -> Result<Vec<Split>, Error> {
+    if let Some(manifest) = place.manifest()? {
+        manifest_store::refuse_versions(place.path(), &manifest, "indexing files")?;
+    }
     let known = already_named(&place, splits)?;
     let mut adoption = Adoption { place, known, options, link, created: vec![] };
     let added = adoption.index_all(splits, progress);

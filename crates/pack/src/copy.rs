@@ -10,10 +10,11 @@ use crate::ordered::ordered;
 use crate::place::check_writable;
 use crate::{Error, Progress};
 use shardtool_format::checksum::{Crc32c, crc32c};
-use shardtool_format::manifest::Shard;
+use shardtool_format::manifest::{Manifest, Shard};
 use shardtool_format::names;
-use shardtool_read::{Access, FileBytes, parse_manifest};
+use shardtool_read::{Access, FileBytes, kept_versions, manifest_of, named_version, parse_manifest};
 use shardtool_store::{Existing, Object, PART_BYTES, REFETCHES, Upload, is_url, local_path};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -27,11 +28,13 @@ pub struct CopyOptions {
     pub jobs: NonZeroUsize,
     /// Whether to write to a store that cannot refuse to replace a manifest: of two copies at once, the later one then wins.
     pub single_writer: bool,
+    /// Whether the versions before are copied too.
+    pub all_versions: bool,
 }
 
 impl Default for CopyOptions {
     fn default() -> Self {
-        CopyOptions { jobs: const { NonZeroUsize::new(2).unwrap() }, single_writer: false }
+        CopyOptions { jobs: const { NonZeroUsize::new(2).unwrap() }, single_writer: false, all_versions: false }
     }
 }
 
@@ -60,8 +63,23 @@ pub fn copy(
     progress: &dyn Progress,
 ) -> Result<Copied, Error> {
     let (source, destination) = (local_path(source), local_path(destination));
-    let (json, manifest) = parse_manifest(&source.join(names::MANIFEST)).map_err(Error::Read)?;
-    let shards: Vec<_> = manifest.splits.iter().flat_map(|split| &split.shards).collect();
+    let (source, version) = named_version(&source)?;
+    let newest = parse_manifest(&source.join(names::MANIFEST)).map_err(Error::Read)?;
+    let (json, manifest) = match &version {
+        Some(version) => manifest_of(&source, newest, version)?,
+        None => newest,
+    };
+    let earlier = if options.all_versions { earlier(&source, manifest.version_number())? } else { vec![] };
+    let all = || [&manifest].into_iter().chain(earlier.iter().map(|(_, _, manifest)| manifest));
+    let mut seen = HashSet::new();
+    let shards: Vec<_> = all().flat_map(|manifest| &manifest.splits).flat_map(|split| &split.shards).collect();
+    let shards: Vec<_> = shards.into_iter().filter(|shard| seen.insert(&shard.file)).collect();
+    let mut parts = BTreeMap::<&str, BTreeSet<(u64, u64, u32)>>::new();
+    for shard in all().flat_map(|manifest| &manifest.splits).flat_map(|split| &split.shards) {
+        for part in shard.companions.parts() {
+            parts.entry(&part.file).or_default().insert((part.offset, part.bytes, part.crc32c));
+        }
+    }
     let records = shards.iter().map(|shard| shard.records).sum();
     progress.total(records, shards.iter().map(|shard| shard.bytes + shard.index_bytes).sum());
     let target = Target::open(&destination, &json, options)?;
@@ -89,6 +107,15 @@ pub fn copy(
         Ok(())
     };
     ordered(options.jobs, shards.len(), 2 * options.jobs.get(), one, |_, done| done)?;
+    for (file, parts) in &parts {
+        let relative = Path::new(names::COLUMNS_FOLDER).join(file);
+        let whole = companion_bytes(&source.join(&relative), parts)?;
+        target.publish(&relative, &whole)?;
+        bytes.fetch_add(whole.len() as u64, Ordering::Relaxed);
+    }
+    for (number, json, _) in &earlier {
+        target.publish(&names::version_path(*number), json)?;
+    }
     target.finish(&json)?;
     Ok(Copied { shards: shards.len() as u64, skipped: skipped.into_inner(), bytes: bytes.into_inner() })
 }
@@ -214,7 +241,26 @@ impl Target {
         }
     }
 
-    /// Puts the manifest in place.
+    /// Writes a small file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn publish(&self, relative: &Path, bytes: &[u8]) -> Result<(), Error> {
+        match self {
+            Target::Folder { directory, .. } => {
+                let folder = relative.parent().unwrap_or(Path::new(""));
+                let folder = directory.create_folder(folder)?;
+                publish(directory, relative, bytes)?;
+                folder.sync()
+            }
+            Target::Store { folder, .. } => {
+                let path = folder.join(relative);
+                shardtool_store::put(&path, bytes.to_vec(), Existing::Replace).map_err(Error::io("write", &path))
+            }
+        }
+    }
+
+    /// Puts the manifest in place, which makes the copy a dataset.
     fn finish(&self, json: &[u8]) -> Result<(), Error> {
         match self {
             Target::Folder { directory, .. } => {
@@ -276,6 +322,40 @@ fn claim(folder: &Path, json: &[u8], existing: Existing) -> Result<(), Error> {
 }
 
 /// Makes further attempts if the bytes of a store differed from the manifest: the network may have changed a bit.
+/// The bytes and the manifest of an earlier version, after its number.
+type Earlier = (u64, Vec<u8>, Manifest);
+
+/// Returns the versions before one that are kept.
+fn earlier(source: &Path, last: u64) -> Result<Vec<Earlier>, Error> {
+    let mut versions = vec![];
+    for number in kept_versions(source, last)? {
+        match parse_manifest(&source.join(names::version_path(number))) {
+            Ok((json, manifest)) => versions.push((number, json, manifest)),
+            // A web server does not list what is kept.
+            Err(shardtool_read::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::Read(error)),
+        }
+    }
+    Ok(versions)
+}
+
+/// Reads a file of columns or bitmaps up to the end of the last part that is needed, and checks these parts.
+fn companion_bytes(path: &Path, parts: &BTreeSet<(u64, u64, u32)>) -> Result<Vec<u8>, Error> {
+    let file = FileBytes::open(path, Access::Pread).map_err(Error::of_file)?;
+    let end = parts.iter().map(|(offset, bytes, _)| offset.saturating_add(*bytes)).max().unwrap_or(0);
+    let mut whole = vec![];
+    for _ in 0..=REFETCHES {
+        file.read_into(0..end, &mut whole).map_err(Error::of_file)?;
+        let good =
+            |(offset, bytes, crc): &(u64, u64, u32)| crc32c(&whole[*offset as usize..][..*bytes as usize]) == *crc;
+        if parts.iter().all(good) {
+            return Ok(whole);
+        }
+    }
+    let text = "a column or bitmap in it has another CRC than the manifest says (`shardtool verify` lists the damage)";
+    Err(Error::io("copy", path)(io::Error::new(io::ErrorKind::InvalidData, text)))
+}
+
 fn repeatedly(from: &Path, mut attempt: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
     for _ in 0..REFETCHES {
         match attempt() {

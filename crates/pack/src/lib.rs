@@ -40,11 +40,13 @@
 //! | `copy` | copies a dataset to another place |
 //! | `reshard` | copies the records of datasets into other shards |
 //! | `repair` | rebuilds index and manifest; salvages the good records of damaged shards |
+//! | `change` | new versions: deletes records, adds and drops columns, appends, compacts, tags, rolls back |
 //! | `reseal` | gives a manifest that was edited by hand its CRC |
 #![forbid(unsafe_code)]
 
 mod adopt;
 mod array;
+mod change;
 mod class_ids;
 mod commit;
 mod conventions;
@@ -79,6 +81,12 @@ mod writer;
 
 pub use adopt::{AdoptOptions, adopt};
 pub use array::{Array, ArrayColumn};
+pub use change::{
+    AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, Collected, ColumnChange, ColumnOptions,
+    ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted, GcOptions, MissingRows,
+    NewVersion, Records, append, change_columns, column_rows, compact, delete, drop_columns, gc, remove_tag, rollback,
+    tag,
+};
 pub use commit::Output;
 pub use conventions::Conventions;
 pub use copy::{Copied, CopyOptions, copy};

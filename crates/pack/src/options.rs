@@ -99,6 +99,8 @@ pub struct Options {
     /// How long to wait for another process that packs the same split, such as another rank of the same program; what it packed
     /// is then found complete. Not with `force`. Default: 0.
     pub wait: Duration,
+    /// Whether the dataset's list of classes may be the beginning of the split's.
+    pub(crate) grows: bool,
 }
 
 /// The split of a source that names none.
@@ -324,6 +326,7 @@ impl Default for Options {
             ignore_times: false,
             single_writer: false,
             wait: Duration::ZERO,
+            grows: false,
         }
     }
 }

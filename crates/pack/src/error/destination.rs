@@ -28,6 +28,28 @@ pub enum DestinationError {
         /// The split.
         split: String,
     },
+    /// A command would change files that earlier versions of the dataset name.
+    #[error("{} has {versions} versions, and {what} would change files that they name; copy the version \
+        (`shardtool copy DATASET@{versions} OUT`) and work on the copy", .destination.display())]
+    HasVersions {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// What the command does.
+        what: &'static str,
+        /// The number of the newest version.
+        versions: u64,
+    },
+    /// Another change of the dataset came first.
+    #[error("version {version} of {} came first (`{command}`), and changed what this change is based on; nothing was \
+        changed, run the same command again", .destination.display())]
+    CameFirst {
+        /// Folder of the dataset.
+        destination: PathBuf,
+        /// Number of the version that came first.
+        version: u64,
+        /// What made it.
+        command: String,
+    },
     /// The destination of a copy has another manifest.
     #[error("{} has another dataset already; choose another destination", .path.display())]
     OtherDataset {

@@ -53,19 +53,22 @@ impl Difference {
                 _ => Difference::Classes { missing, added },
             });
         }
-        if there.features != here.features {
+        // What records of new shards must have is what the others store; columns of a version lie elsewhere.
+        let (there_features, here_features) = (there.stored_features(), here.stored_features());
+        if there_features != here_features {
             let only = |a: &[FeatureType], b: &[FeatureType]| {
                 let b: HashSet<_> = b.iter().map(|f| (&f.name, f.dtype.name())).collect();
                 a.iter().filter(|f| !b.contains(&(&f.name, f.dtype.name()))).cloned().collect()
             };
             return Some(Difference::Features {
-                missing: only(&there.features, &here.features),
-                added: only(&here.features, &there.features),
+                missing: only(there_features, here_features),
+                added: only(here_features, there_features),
             });
         }
+        let requires = |manifest: &Manifest| manifest.without_versions().requires.join(", ");
         let text = |name: &Option<String>| name.clone().unwrap_or("none".to_owned());
         let members = [
-            ("requires", there.requires.join(", "), here.requires.join(", ")),
+            ("requires", requires(there), requires(here)),
             ("image", text(&there.image), text(&here.image)),
             ("label", text(&there.label), text(&here.label)),
             ("label_offset", there.label_offset.to_string(), here.label_offset.to_string()),

@@ -63,6 +63,118 @@ pub enum ShardError {
         /// The folder.
         path: PathBuf,
     },
+    /// The newest manifest of a dataset with versions is absent or damaged.
+    #[error("{} has no usable dataset.json, but earlier versions: which rows and columns the newest has is unknown; copy the last \
+        file of _versions over dataset.json to return to that version", .path.display())]
+    LostVersion {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A change of a version that is not the newest.
+    #[error("{}@{version}: only the newest version can be changed; `shardtool rollback` returns to an earlier one, and \
+        `shardtool copy` makes a dataset of it", .path.display())]
+    OldVersion {
+        /// The dataset.
+        path: PathBuf,
+        /// The version that was named.
+        version: String,
+    },
+    /// A change of TFRecord files without a manifest.
+    #[error("{}: bare TFRecord files have no versions; make a dataset of them with `shardtool index`", .path.display())]
+    BareFiles {
+        /// The files.
+        path: PathBuf,
+    },
+    /// Keys or ids of a deletion that no record has.
+    #[error("{unknown} of the keys or ids are those of no record of {}: {}{}; nothing was changed (--ignore-unknown \
+        deletes the others)", .path.display(), .examples.join(", "), if *unknown > .examples.len() as u64 { " …" } else { "" })]
+    UnknownRecords {
+        /// The dataset.
+        path: PathBuf,
+        /// How many.
+        unknown: u64,
+        /// The first of them.
+        examples: Vec<String>,
+    },
+    /// A tag that names another version.
+    #[error("{}: the tag `{tag}` names version {version}; remove it first (`shardtool tag --remove`)", .path.display())]
+    TagExists {
+        /// The dataset.
+        path: PathBuf,
+        /// The tag.
+        tag: String,
+        /// The version that it names.
+        version: u64,
+    },
+    /// A tag that does not exist.
+    #[error("{} has no tag `{tag}`", .path.display())]
+    NoTag {
+        /// The dataset.
+        path: PathBuf,
+        /// The tag.
+        tag: String,
+    },
+    /// A file of an earlier version is gone.
+    #[error("version {version} of {} cannot be restored: {file} is gone", .path.display())]
+    LostFiles {
+        /// The dataset.
+        path: PathBuf,
+        /// The file.
+        file: String,
+        /// The version.
+        version: u64,
+    },
+    /// A change of columns that cannot be made.
+    #[error("column `{column}`: {problem}")]
+    Column {
+        /// The column.
+        column: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// The rows of a source of columns are not those of the dataset.
+    #[error("{}: {problem}", .source_path.display())]
+    ColumnRows {
+        /// The source.
+        source_path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A key that the dataset and the appended source have.
+    #[error("split `{split}` of {} has a record with the key `{key}`, and so has the source; nothing was changed (--replace \
+        deletes the older record of each such key)", .path.display())]
+    AppendedKey {
+        /// The dataset.
+        path: PathBuf,
+        /// The split.
+        split: String,
+        /// The first such key.
+        key: String,
+    },
+    /// Classes of an appended source that the dataset does not have.
+    #[error("{} lacks {count} of the source's classes ({}{}); --add-classes gives them the next ids, --classes FILE states the \
+        names", .path.display(), .classes.join(", "), if *count > .classes.len() { ", …" } else { "" })]
+    NewClasses {
+        /// The dataset.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+        /// The first of them.
+        classes: Vec<String>,
+    },
+    /// Opaque records whose keys are the places that they have.
+    #[error("{}: the keys of opaque records are their places (FILE#N), and would change; export the dataset, or keep its shards", .path.display())]
+    OpaqueKeys {
+        /// The dataset.
+        path: PathBuf,
+    },
+    /// Removing unnamed objects of a store, which another process may be about to name.
+    #[error("{}: files that no version names are removed from datasets on a disk only; in a store, copy the version \
+        (`shardtool copy`) and remove the old prefix", .path.display())]
+    StoreGc {
+        /// The dataset.
+        path: PathBuf,
+    },
     /// Shards without a manifest, where one is needed.
     #[error("{} has no manifest; make one with `shardtool index`", .path.display())]
     Bare {

@@ -26,7 +26,7 @@ impl FileNames {
         let mut hashes = vec![];
         for number in 0..split.entry().shards.len() {
             let shard = split.shard(number)?;
-            for row in 0..shard.records() {
+            for (_, row) in split.rows(number)? {
                 hashes.push(hash(&name(&String::from_utf8_lossy(&shard.key(row)?), dotless)));
             }
         }

@@ -39,7 +39,9 @@ pub(super) fn write(
         return Err(Error::io("read", file)(io::Error::from_raw_os_error(code)));
     }
     // What a link points to is copied only if it proves to be the shard.
-    let whole = (findings.is_empty() || (allow_damage && !from.is_symlink())) && run.selection.is_none();
+    let whole = (findings.is_empty() || (allow_damage && !from.is_symlink()))
+        && run.selection.is_none()
+        && run.split.has_stored_records(number);
     let (mut done, frames) = if whole {
         put_whole(run, number, &shard, name, findings.is_empty())?;
         let frames = (0..shard.records()).map(|row| shard.frame(row)).filter_map(Result::ok).collect::<Vec<_>>();

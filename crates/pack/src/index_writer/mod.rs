@@ -197,6 +197,7 @@ impl IndexWriter {
             index_bytes: index.len() as u64,
             index_crc32c: crc32c(&index),
             sha256: self.sha256.map(|digest| Sha256(digest.finalize().into())),
+            companions: Default::default(),
         };
         Ok(Indexed { index, shard, features })
     }

@@ -166,6 +166,57 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
 }
 
 /// What [`write_split`] made or found.
+/// The shards of a split that no manifest names.
+pub(crate) struct PackedShards<P: Place> {
+    pub(crate) place: P,
+    /// The split that these shards would be, under the name that their files have.
+    pub(crate) split: Split,
+    pub(crate) rejected: u64,
+    target: Target<P>,
+}
+
+impl<P: Place> PackedShards<P> {
+    /// Returns the list of rejected inputs, if there are any.
+    pub(crate) fn rejected_file(&self) -> Option<PathBuf> {
+        let files = self.target.files();
+        (self.rejected > 0).then(|| files.path(&files.rejected()))
+    }
+
+    /// Removes all that was written, since no version will name it.
+    pub(crate) fn discard(&self) {
+        // What stays, `gc` removes.
+        let _ = self.target.abandon();
+    }
+
+    /// Removes the plan: a version names the shards.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        self.place.remove(&self.target.files().plan())
+    }
+}
+
+/// Packs a split, and does not add it to the manifest.
+///
+/// # Errors
+/// As [`pack()`].
+pub(crate) fn write_split_shards<P: Place>(
+    options: &Options,
+    plan: &Plan,
+    progress: &dyn Progress,
+) -> Result<PackedShards<P>, Error> {
+    match write_split::<P>(options, plan, progress)? {
+        Written::Shards(split, PackedSplit { target, rejected, .. }) => {
+            Ok(PackedShards { place: target.files().place().clone(), split, rejected, target })
+        }
+        Written::Complete(split) => Err(Error::Destination(DestinationError::SplitExists {
+            destination: options.destination.clone(),
+            split: split.name,
+        })),
+    }
+}
+
 enum Written<P: Place> {
     Complete(Split),
     Shards(Split, PackedSplit<P>),

@@ -190,9 +190,14 @@ impl<P: Place> Target<P> {
     /// # Errors
     /// [`DestinationError`](crate::DestinationError), [`Error::Stopped`], [`Error::Io`].
     pub(crate) fn prepare(&self, options: &Options, plan: &Plan, progress: &dyn Progress) -> Result<Remaining, Error> {
-        let schema = manifest_store::of_schema(plan.schema());
+        let mut schema = manifest_store::of_schema(plan.schema());
         let now = PlanFile::new(options, plan, Stage::Packing);
         let place = self.files.place();
+        if options.grows
+            && let Some(dataset) = place.manifest()?
+        {
+            joins(&mut schema, &dataset);
+        }
         let there = place.read(&self.files.plan())?.map(|bytes| PlanFile::parse(&bytes));
         let named = place.manifest()?.and_then(|manifest| manifest.split(self.files.split()).cloned());
         let there = match there {
@@ -261,6 +266,11 @@ impl<P: Place> Target<P> {
     fn clear(&self, options: &Options, plan: &Plan, new: &Manifest, progress: &dyn Progress) -> Result<(), Error> {
         let place = self.files.place();
         manifest_store::joined(place, new, self.files.split(), true)?;
+        if let Some(manifest) = place.manifest()?
+            && manifest.split(self.files.split()).is_some()
+        {
+            manifest_store::refuse_versions(place.path(), &manifest, "replacing a split")?;
+        }
         place.create_folder(Path::new(names::INDEX_FOLDER))?;
         let clearing = PlanFile::new(options, plan, Stage::Clearing);
         place.publish(&self.files.plan(), &clearing.to_json())?;
@@ -378,4 +388,16 @@ impl<P: Place> Target<P> {
 /// Returns whether a file may exist: its name is among those of its folder, if they are known.
 fn is_among(names: Option<&HashSet<OsString>>, path: &Path) -> bool {
     names.is_none_or(|names| path.file_name().is_some_and(|name| names.contains(name)))
+}
+
+/// Gives the schema of appended records the classes of the dataset, if these are its first ones, and the features that it lacks: its
+/// records have no values of them.
+fn joins(schema: &mut Manifest, dataset: &Manifest) {
+    if schema.classes.starts_with(&dataset.classes) {
+        schema.classes.truncate(dataset.classes.len());
+    }
+    let stored = dataset.stored_features();
+    if schema.features.iter().all(|feature| stored.contains(feature)) {
+        schema.features = stored.to_vec();
+    }
 }

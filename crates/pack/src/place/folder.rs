@@ -1,6 +1,6 @@
 //! A folder as the place of a dataset.
 
-use super::{Edit, NewFile, Place};
+use super::{Edit, NewFile, Place, succeed};
 use crate::Error;
 use crate::commit::{self, Directory, Lock, Temporary};
 use crate::error::DestinationError;
@@ -123,19 +123,19 @@ impl Place for Directory {
     }
 
     fn manifest(&self) -> Result<Option<Manifest>, Error> {
-        let parse = |json: Vec<u8>| {
-            let path = Directory::path(self).join(names::MANIFEST);
-            Manifest::parse(&json).map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))
-        };
-        read_manifest(Directory::path(self))?.map(parse).transpose()
+        read_manifest(Directory::path(self))?.map(|json| parse(Directory::path(self), &json)).transpose()
     }
 
-    fn edit_manifest(&self, edit: Edit<'_>) -> Result<(), Error> {
+    fn edit_manifest(&self, command: &str, edit: Edit<'_>) -> Result<(), Error> {
         let _lock = Lock::wait(self, MANIFEST_LOCK)?;
-        match edit(self.manifest()?)? {
-            Some(manifest) => write_manifest(self, &manifest),
-            None => Ok(()),
-        }
+        let json = read_manifest(Directory::path(self))?;
+        let there = json.as_deref().map(|json| parse(Directory::path(self), json)).transpose()?;
+        let Some(after) = edit(there.clone())? else { return Ok(()) };
+        let manifest = match json.as_deref().zip(there.as_ref()) {
+            Some(before) => succeed(self, before, after, command)?,
+            None => after,
+        };
+        write_manifest(self, &manifest)
     }
 }
 
@@ -171,6 +171,11 @@ pub(crate) fn read_manifest(folder: &Path) -> Result<Option<Vec<u8>>, Error> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+fn parse(folder: &Path, json: &[u8]) -> Result<Manifest, Error> {
+    let path = folder.join(names::MANIFEST);
+    Manifest::parse(json).map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))
 }
 
 /// Replaces the manifest.

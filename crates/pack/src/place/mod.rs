@@ -22,7 +22,8 @@ pub(crate) use nowhere::Nowhere;
 pub(crate) use store::StoreFolder;
 
 use crate::Error;
-use shardtool_format::manifest::Manifest;
+use shardtool_format::manifest::{self, Manifest};
+use shardtool_format::names;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -174,11 +175,73 @@ pub(crate) trait Place: Clone + Send + Sync + Sized {
     fn manifest(&self) -> Result<Option<Manifest>, Error>;
 
     /// Replaces the manifest with the result of `edit`, unless that is `None`. No edit of another process is lost:
-    /// `edit` is called again if another one came first.
+    /// `edit` is called again if another one came first. If one of both has versions, the manifest before is kept, and the new one is
+    /// the version after it ([`succeed`]), made by `command`.
     ///
     /// # Errors
     /// Those of `edit`, of reading and of writing.
-    fn edit_manifest(&self, edit: Edit<'_>) -> Result<(), Error>;
+    fn edit_manifest(&self, command: &str, edit: Edit<'_>) -> Result<(), Error>;
+}
+
+/// Writes the manifest of a version that is about to be replaced to its place among the earlier ones. Returns the manifest that
+/// replaces it: the next version. Without versions in one of both, returns `after`.
+///
+/// # Errors
+/// [`DestinationError`](crate::DestinationError), [`Error::Io`].
+pub(crate) fn succeed<P: Place>(
+    place: &P,
+    (json, before): (&[u8], &Manifest),
+    after: Manifest,
+    command: &str,
+) -> Result<Manifest, Error> {
+    if before.versions.is_none() && after.versions.is_none() {
+        return Ok(after);
+    }
+    let relative = names::version_path(before.version_number());
+    place.create_folder(Path::new(names::VERSIONS_FOLDER))?;
+    // The same bytes, if a killed process, or one that was faster, has written them.
+    place.publish(&relative, json)?;
+    place.sync(Path::new(names::VERSIONS_FOLDER))?;
+    place.sync(Path::new(""))?;
+    let next = before.next_version(json, command);
+    let versions = next.versions.map(|next| match after.versions {
+        // A command that knows of no versions.
+        None => manifest::Versions { stored: after.features.clone(), columns: vec![], dropped: vec![], ..*next },
+        versions if versions == before.versions => *next,
+        Some(own) => manifest::Versions { number: next.number, parent: next.parent, command: next.command, ..*own },
+    });
+    Ok(Manifest { requires: next.requires, versions: versions.map(Box::new), ..after })
+}
+
+/// Returns the manifests of the earlier versions that are kept, with their numbers.
+///
+/// # Errors
+/// [`DestinationError::Manifest`](crate::DestinationError) for a damaged one: what it names is then unknown; [`Error::Io`].
+pub(crate) fn kept_manifests<P: Place>(place: &P) -> Result<Vec<(u64, Manifest)>, Error> {
+    let mut kept = vec![];
+    for name in place.names(Path::new(names::VERSIONS_FOLDER))? {
+        let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
+        let Some(number) = number.filter(|number| names::version_path(*number).file_name() == Some(&name)) else {
+            continue;
+        };
+        let relative = names::version_path(number);
+        let Some(json) = place.read(&relative)? else { continue };
+        let manifest = Manifest::parse(&json).map_err(|source| {
+            let path = place.path().join(&relative);
+            Error::Destination(crate::DestinationError::Manifest { path, source })
+        })?;
+        kept.push((number, manifest));
+    }
+    Ok(kept)
+}
+
+/// Returns the files that a manifest names, by their paths in the dataset.
+pub(crate) fn files_of(manifest: &Manifest) -> impl Iterator<Item = PathBuf> {
+    let shards = manifest.splits.iter().flat_map(|split| &split.shards);
+    shards.flat_map(|shard| {
+        let parts = shard.companions.parts().map(|part| Path::new(names::COLUMNS_FOLDER).join(&part.file));
+        [PathBuf::from(&shard.file), names::index_path(Path::new(&shard.file))].into_iter().chain(parts)
+    })
 }
 
 /// Makes a new manifest of the present one.

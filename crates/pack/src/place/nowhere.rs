@@ -97,7 +97,7 @@ impl Place for Nowhere {
         Ok(None)
     }
 
-    fn edit_manifest(&self, _: Edit<'_>) -> Result<(), Error> {
+    fn edit_manifest(&self, _: &str, _: Edit<'_>) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::claim::Claim;
 use super::probe::{is_probe, probe};
-use super::{Edit, NewFile, Place};
+use super::{Edit, NewFile, Place, succeed};
 use crate::Error;
 use crate::error::DestinationError;
 use crate::ordered::ordered;
@@ -44,6 +44,13 @@ pub(crate) struct NewObject {
     upload: Option<Upload>,
 }
 
+/// The manifest as the store has it.
+struct StoredManifest {
+    json: Vec<u8>,
+    manifest: Manifest,
+    version: Version,
+}
+
 impl StoreFolder {
     /// Opens a folder for writing, and finds out what its store does. Returns the time by the store's clock as well.
     fn probed(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, SystemTime), Error> {
@@ -73,9 +80,9 @@ impl StoreFolder {
         self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
     }
 
-    /// Returns the manifest and its version; `None` if it does not exist. One that is damaged is requested again, until two
-    /// answers are equal.
-    fn versioned_manifest(&self) -> Result<Option<(Manifest, Version)>, Error> {
+    /// Returns the manifest; `None` if it does not exist. One that is damaged is requested again, until two answers are
+    /// equal.
+    fn stored_manifest(&self) -> Result<Option<StoredManifest>, Error> {
         let path = self.path.join(names::MANIFEST);
         let damaged = |source| Error::Destination(DestinationError::Manifest { path: path.clone(), source });
         let mut before = None;
@@ -89,7 +96,7 @@ impl StoreFolder {
                 return Err(Error::io("read", &path)(ErrorKind::FileTooLarge.into()));
             };
             match Manifest::parse(&bytes) {
-                Ok(manifest) => return Ok(Some((manifest, version))),
+                Ok(manifest) => return Ok(Some(StoredManifest { json: bytes, manifest, version })),
                 Err(error) if before.as_ref() == Some(&bytes) => return Err(damaged(error)),
                 Err(_) => before = Some(bytes),
             }
@@ -264,17 +271,21 @@ impl Place for StoreFolder {
     }
 
     fn manifest(&self) -> Result<Option<Manifest>, Error> {
-        Ok(self.versioned_manifest()?.map(|(manifest, _)| manifest))
+        Ok(self.stored_manifest()?.map(|there| there.manifest))
     }
 
-    fn edit_manifest(&self, edit: Edit<'_>) -> Result<(), Error> {
+    fn edit_manifest(&self, command: &str, edit: Edit<'_>) -> Result<(), Error> {
         let path = self.path.join(names::MANIFEST);
         for attempt in 1..=EDITS {
-            let (there, version) = self.versioned_manifest()?.unzip();
-            let Some(manifest) = edit(there)? else { return Ok(()) };
-            let condition = match &version {
+            let there = self.stored_manifest()?;
+            let Some(after) = edit(there.as_ref().map(|there| there.manifest.clone()))? else { return Ok(()) };
+            let manifest = match &there {
+                Some(there) => succeed(self, (&there.json, &there.manifest), after, command)?,
+                None => after,
+            };
+            let condition = match &there {
                 _ if !self.conditional => Condition::Always,
-                Some(version) => Condition::Unchanged(version),
+                Some(there) => Condition::Unchanged(&there.version),
                 None => Condition::Absent,
             };
             self.checked()?;

@@ -133,6 +133,11 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         Err(Error::Destination(DestinationError::Manifest { .. })) => None,
         Err(e) => return Err(e),
     };
+    manifest.as_ref().map_or(Ok(()), |manifest| manifest_store::refuse_versions(folder, manifest, "a repair"))?;
+    // Without the newest manifest, those of earlier versions say which files belong to the dataset.
+    if manifest.is_none() && directory.has_folder(names::VERSIONS_FOLDER)? {
+        return Err(Error::Shard(ShardError::LostVersion { path: folder.to_owned() }));
+    }
     let (known, unfinished) = match &manifest {
         Some(manifest) => (listing::of_manifest(&directory, manifest)?, vec![]),
         None => listing::of_folder(&directory)?,

@@ -14,10 +14,11 @@ use crate::selection::Selection;
 use crate::split::manifest_store;
 use crate::{Error, Shards};
 use serde_json::json;
+use shardtool_format::example::Feature;
 use shardtool_format::manifest::{Manifest, Shard, Split as SplitEntry};
 use shardtool_format::{checksum, frame, index, names};
 use shardtool_order::{Permutation, pack_permutation};
-use shardtool_read::Split;
+use shardtool_read::{Record, Split};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
@@ -80,8 +81,11 @@ pub fn reshard(
     progress: &dyn Progress,
 ) -> Result<Manifest, Error> {
     let first = sources.first().ok_or(Error::Option { option: "sources", expected: "at least one split" })?;
-    let manifest =
-        Manifest { splits: vec![], created_by: manifest_store::CREATED_BY.to_owned(), ..first.manifest().clone() };
+    let manifest = Manifest {
+        splits: vec![],
+        created_by: manifest_store::CREATED_BY.to_owned(),
+        ..first.manifest().without_versions()
+    };
     for source in sources {
         source.check_counts()?;
         if source.is_bare() {
@@ -149,7 +153,7 @@ fn resharded<P: Place>(
 }
 
 /// The plan of one split.
-struct Resharding<'a> {
+pub(crate) struct Resharding<'a> {
     name: &'a str,
     parts: Vec<&'a Split>,
     /// The first id of each part, and the total number of records.
@@ -159,9 +163,20 @@ struct Resharding<'a> {
     order: Option<Permutation>,
     /// The end of each shard, as a position.
     ends: Vec<u64>,
+    /// Whether records whose key is their place store it.
+    stores_keys: bool,
 }
 
 impl<'a> Resharding<'a> {
+    /// Plans new shards of one split, whose records store their keys.
+    ///
+    /// # Errors
+    /// [`Error::Option`], [`Error::Read`].
+    pub(crate) fn keeping_keys(name: &'a str, split: &'a Split, options: &ReshardOptions) -> Result<Self, Error> {
+        let plan = Self::new(name, vec![split], options)?;
+        Ok(Resharding { stores_keys: !split.manifest().is_opaque(), ..plan })
+    }
+
     fn new(name: &'a str, parts: Vec<&'a Split>, options: &ReshardOptions) -> Result<Self, Error> {
         if parts.len() > 1 {
             unique_keys(name, &parts)?;
@@ -173,7 +188,7 @@ impl<'a> Resharding<'a> {
         let selected = options.selection.as_ref().map(|selection| selected(selection, &parts, &starts)).transpose()?;
         let count = selected.as_ref().map_or(starts[parts.len()], |selected| selected.len() as u64);
         let order = options.seed.map(|seed| pack_permutation(seed, count).expect("fewer than 2^63 records"));
-        let mut plan = Resharding { name, parts, starts, selected, order, ends: vec![] };
+        let mut plan = Resharding { name, parts, starts, selected, order, ends: vec![], stores_keys: false };
         let total = plan.bytes(count)?;
         let shards = match options.shards {
             Shards::Count(count) => count,
@@ -222,7 +237,7 @@ impl<'a> Resharding<'a> {
         }
     }
 
-    fn write<P: Place>(
+    pub(crate) fn write<P: Place>(
         &self,
         manifest: &Manifest,
         place: &P,
@@ -261,7 +276,8 @@ impl<'a> Resharding<'a> {
         for position in start..self.ends[number] {
             let (part, id) = self.locate(position);
             let record = part.get_with(id, std::mem::take(&mut buffer))?;
-            let data = record.data();
+            let keyed = if self.stores_keys { with_key(&record)? } else { None };
+            let data = keyed.as_deref().unwrap_or(record.data());
             let crc = checksum::crc32c(data);
             let known = record.shard().variable(index::JPEG_ENTRIES)?.and_then(|column| column.get(record.row()));
             match known {
@@ -288,6 +304,19 @@ impl<'a> Resharding<'a> {
     }
 }
 
+/// Returns the data of a record with its key as a feature; `None` if it stores one.
+fn with_key(record: &Record) -> Result<Option<Vec<u8>>, Error> {
+    let mut example = record.example()?;
+    let key = record.key()?;
+    if names::stored_key(&example).is_some() {
+        return Ok(None);
+    }
+    let mut data = vec![];
+    example.set(names::IMAGE_KEY, Some(Feature::of_bytes(&key)));
+    example.encode(&mut data);
+    Ok(Some(data))
+}
+
 /// Returns the numbers of the selected records, counted over all parts.
 fn selected(selection: &Selection, parts: &[&Split], starts: &[u64]) -> Result<Vec<u64>, Error> {
     let mut selected = vec![];
@@ -310,7 +339,7 @@ fn unique_keys(name: &str, parts: &[&Split]) -> Result<(), Error> {
     for (number, part) in parts.iter().enumerate() {
         for at in 0..part.entry().shards.len() {
             let shard = part.shard(at)?;
-            for row in 0..shard.records() {
+            for (_, row) in part.rows(at)? {
                 let key = shard.key(row)?;
                 if key.is_empty() {
                     continue;

@@ -59,7 +59,7 @@ pub(super) fn reshard(
         after(progress, Step::Plan)?;
     }
     let manifest = resharded(sources, manifest, &place, options, progress)?;
-    place.edit_manifest(&mut |there| match there {
+    place.edit_manifest("reshard", &mut |there| match there {
         None => Ok(Some(manifest.clone())),
         // An edit whose answer was lost.
         Some(there) if there == manifest => Ok(None),

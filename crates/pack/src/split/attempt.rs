@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::commit::unique;
-use crate::place::Place;
+use crate::place::{Place, kept_manifests};
 use shardtool_format::names;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,9 @@ pub(crate) fn of(name: &str) -> Option<AttemptName<'_>> {
 /// [`DestinationError`](crate::DestinationError), [`Error::Io`].
 pub(crate) fn remove_lost<P: Place>(place: &P, lost: &dyn Fn(AttemptName<'_>) -> bool) -> Result<(), Error> {
     let manifest = place.manifest()?;
-    let splits = manifest.iter().flat_map(|manifest| &manifest.splits);
+    // Those of earlier versions are named too.
+    let kept = if manifest.as_ref().is_some_and(|m| m.versions.is_some()) { kept_manifests(place)? } else { vec![] };
+    let splits = manifest.iter().chain(kept.iter().map(|(_, manifest)| manifest)).flat_map(|manifest| &manifest.splits);
     let named: HashSet<&str> = splits.flat_map(|split| &split.shards).map(|shard| shard.file.as_str()).collect();
     let is_lost = |name: &str| of(name).is_some_and(|of| lost(of) && !named.contains(of.shard));
     for folder in [Path::new(names::INDEX_FOLDER), Path::new("")] {

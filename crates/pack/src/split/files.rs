@@ -211,6 +211,7 @@ impl<P: Place> SplitFiles<P> {
             index_bytes: file.len() as u64,
             index_crc32c: crc32c(&file),
             sha256,
+            companions: Default::default(),
         }))
     }
 

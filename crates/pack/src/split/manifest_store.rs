@@ -36,7 +36,7 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
 /// # Errors
 /// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], and those of [`read`] and of writing.
 pub(crate) fn add_splits<P: Place>(place: &P, schema: &Manifest, splits: &[Split]) -> Result<(), Error> {
-    place.edit_manifest(&mut |there| {
+    place.edit_manifest("pack", &mut |there| {
         // An edit whose answer was lost has added them already.
         if there.as_ref().is_some_and(|there| splits.iter().all(|split| there.split(&split.name) == Some(split))) {
             return Ok(None);
@@ -58,12 +58,30 @@ pub(crate) fn add_splits<P: Place>(place: &P, schema: &Manifest, splits: &[Split
 /// # Errors
 /// Those of [`read`] and of writing.
 pub(crate) fn remove_split<P: Place>(place: &P, split: &str) -> Result<(), Error> {
-    place.edit_manifest(&mut |there| {
+    place.edit_manifest("pack --force", &mut |there| {
+        there
+            .as_ref()
+            .filter(|there| there.split(split).is_some())
+            .map_or(Ok(()), |there| refuse_versions(place.path(), there, "replacing a split"))?;
         Ok(there.filter(|manifest| manifest.split(split).is_some()).map(|mut manifest| {
             manifest.splits.retain(|s| s.name != split);
             manifest
         }))
     })
+}
+
+/// Refuses a command that would change or remove files which earlier versions of a dataset name.
+///
+/// # Errors
+/// [`DestinationError::HasVersions`].
+pub(crate) fn refuse_versions(folder: &Path, manifest: &Manifest, what: &'static str) -> Result<(), Error> {
+    match &manifest.versions {
+        None => Ok(()),
+        Some(versions) => {
+            let (destination, versions) = (folder.to_owned(), versions.number);
+            Err(Error::Destination(DestinationError::HasVersions { destination, what, versions }))
+        }
+    }
 }
 
 /// Replaces the manifest.

@@ -148,6 +148,7 @@ impl PlanFile {
             index_bytes,
             index_crc32c,
             sha256: sha256.as_deref().and_then(Sha256::parse),
+            companions: Default::default(),
         };
         Some(lines.into_iter().map(line).collect())
     }

@@ -9,19 +9,19 @@ use std::path::Path;
 
 /// A set of keys, as 128 bits of SipHash each: the probability of a collision among 10⁹ keys is 10⁻²¹.
 #[derive(Default)]
-pub(super) struct Keys(HashSet<u128>);
+pub(crate) struct Keys(HashSet<u128>);
 
 impl Keys {
-    pub(super) fn contains(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.0.contains(&hash(key))
     }
 
     /// Adds a key. Returns whether it is new.
-    pub(super) fn insert(&mut self, key: &[u8]) -> bool {
+    pub(crate) fn insert(&mut self, key: &[u8]) -> bool {
         self.0.insert(hash(key))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -29,7 +29,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`Error::Io`], [`DestinationError::Index`].
-    pub(super) fn read(&mut self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn read(&mut self, path: &Path) -> Result<(), Error> {
         each(path, |key| {
             self.insert(key);
             Ok(())
@@ -41,7 +41,7 @@ impl Keys {
 ///
 /// # Errors
 /// [`Error::Io`], [`DestinationError::Index`], and those of the visitor.
-pub(super) fn each(path: &Path, visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+pub(crate) fn each(path: &Path, visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
     each_of(&std::fs::read(path).map_err(Error::io("read", path))?, path, visit)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn each(path: &Path, visit: impl FnMut(&[u8]) -> Result<(), Error>) -
 ///
 /// # Errors
 /// [`DestinationError::Index`], and those of the visitor.
-pub(super) fn each_of(
+pub(crate) fn each_of(
     file: &[u8],
     path: &Path,
     mut visit: impl FnMut(&[u8]) -> Result<(), Error>,

@@ -17,7 +17,7 @@
 //! | `task_write` | begins a split that such tasks write, and commits one attempt of each |
 
 mod commit_parts;
-mod keys;
+pub(crate) mod keys;
 mod options;
 mod part;
 mod sample;

@@ -2,6 +2,9 @@
 //! entries. Only the entries are kept in memory.
 
 mod rows;
+mod table;
+
+pub(crate) use table::{ClassNamesOf, list_table};
 
 use super::clips;
 use super::infer::{Cell, Inferred, Misfit};

@@ -1,0 +1,323 @@
+//! Adds records to splits: packs a source into further shards, which the new version names after those that it has.
+
+use super::base;
+use super::commit::{Basis, commit, each_shard};
+use super::parts_file::{Holds, PartsFile};
+use super::{ChangeOptions, NewVersion};
+use crate::commit::{Directory, unique};
+use crate::error::ShardError;
+use crate::pack::{PackedShards, write_split_shards};
+use crate::place::{Place, StoreFolder};
+use crate::progress::Progress;
+use crate::writer::keys::{Keys, each_of};
+use crate::{Error, Options, Plan, plan_splits};
+use shardtool_format::DeletedRows;
+use shardtool_format::manifest::{self, Manifest, Shard};
+use shardtool_format::names;
+use shardtool_read::{Dataset, Split};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Keys and classes that messages list.
+const LISTED: usize = 5;
+
+/// Options of [`append`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AppendOptions {
+    /// The source, the dataset and how images are stored, as for [`crate::pack()`]. The dataset's classes and types hold.
+    pub pack: Options,
+    /// Whether records whose keys the source has too are deleted. Default: such keys are an error.
+    pub replace: bool,
+    /// Whether classes that the dataset does not have get the next ids. Default: they are an error.
+    pub add_classes: bool,
+    /// What all changes have.
+    pub change: ChangeOptions,
+}
+
+impl AppendOptions {
+    /// Returns options for a source and a dataset.
+    pub fn new(source: impl Into<PathBuf>, dataset: impl Into<PathBuf>) -> Self {
+        let pack = Options::new(source, dataset);
+        AppendOptions { pack, replace: false, add_classes: false, change: ChangeOptions::default() }
+    }
+}
+
+/// What was appended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Appended {
+    /// The new version; `None` if nothing was to be written.
+    pub version: Option<NewVersion>,
+    /// Each split.
+    pub splits: Vec<AppendedSplit>,
+    /// The classes that the dataset did not have.
+    pub new_classes: Vec<String>,
+    /// The features of the dataset that the source lacks: the new records have no values of them.
+    pub absent: Vec<String>,
+}
+
+/// What was appended to a split.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AppendedSplit {
+    /// Its name.
+    pub name: String,
+    /// Samples of the source.
+    pub samples: u64,
+    /// Records that were added.
+    pub records: u64,
+    /// Rejected inputs.
+    pub rejected: u64,
+    /// The list of rejected inputs, if there are any.
+    pub rejected_file: Option<PathBuf>,
+    /// Records of equal keys that were deleted.
+    pub replaced: u64,
+    /// New shards, and their bytes.
+    pub shards: u64,
+    /// Bytes of the new shards.
+    pub bytes: u64,
+}
+
+/// Packs a source, and adds its records to the splits of a dataset.
+///
+/// # Errors
+/// Those of [`crate::pack()`]; [`ShardError::AppendedKeys`], [`ShardError::NewClasses`]; [`Error::Read`] for a split that the
+/// dataset does not have; [`DestinationError::CameFirst`](crate::DestinationError).
+pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Appended, Error> {
+    let dataset = base::open(&options.pack.destination)?;
+    let (plans, packing, new_classes) = plans(&dataset, options)?;
+    for plan in &plans {
+        dataset.split(plan.split())?;
+    }
+    if options.change.dry_run {
+        let split = |plan: &Plan| AppendedSplit {
+            name: plan.split().to_owned(),
+            samples: plan.samples(),
+            records: plan.images(),
+            rejected: plan.rejected().len() as u64,
+            rejected_file: None,
+            replaced: 0,
+            shards: plan.shard_count() as u64,
+            bytes: plan.source_bytes(),
+        };
+        let splits = plans.iter().map(split).collect();
+        return Ok(Appended { version: None, splits, new_classes, absent: absent(&dataset, &plans) });
+    }
+    if shardtool_store::is_url(dataset.path()) {
+        write::<StoreFolder>(&dataset, &plans, &packing, options, new_classes, progress)
+    } else {
+        write::<Directory>(&dataset, &plans, &packing, options, new_classes, progress)
+    }
+}
+
+/// Plans the pack with the classes of the dataset, followed by new ones. Returns the plans, their options, and the new classes.
+fn plans(dataset: &Dataset, options: &AppendOptions) -> Result<(Vec<Plan>, Options, Vec<String>), Error> {
+    let known = &dataset.manifest().classes;
+    let mut packing = Options { destination: dataset.path().to_owned(), force: false, ..options.pack.clone() };
+    packing.grows = true;
+    let plans = plan_splits(&packing)?;
+    let theirs = plans.first().map_or(&[][..], |plan| plan.classes());
+    if known.is_empty() || theirs.is_empty() || theirs == known {
+        return Ok((plans, packing, vec![]));
+    }
+    let new: Vec<String> = theirs.iter().filter(|class| !known.contains(class)).cloned().collect();
+    if !new.is_empty() && !options.add_classes {
+        let (path, count, classes) = (base::folder(dataset), new.len(), new.iter().take(LISTED).cloned().collect());
+        return Err(Error::Shard(ShardError::NewClasses { path, count, classes }));
+    }
+    let all: Vec<&str> = known.iter().chain(&new).map(String::as_str).collect();
+    let file = ClassesFile(std::env::temp_dir().join(format!("shardtool-classes-{}", unique())));
+    std::fs::write(&file.0, all.join("\n")).map_err(Error::io("write", &file.0))?;
+    packing.classes = Some(file.0.clone());
+    let plans = plan_splits(&packing)?;
+    // The names are known now, and the file is removed.
+    packing.classes = None;
+    Ok((plans, packing, new))
+}
+
+struct ClassesFile(PathBuf);
+
+impl Drop for ClassesFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Returns the features of a version that no plan has.
+fn absent(dataset: &Dataset, plans: &[Plan]) -> Vec<String> {
+    let planned: Vec<_> = plans.iter().flat_map(|plan| plan.features()).map(|feature| feature.name).collect();
+    let features = dataset.manifest().features.iter().map(|feature| &feature.name);
+    features.filter(|name| !planned.contains(name)).cloned().collect()
+}
+
+/// The shards that were packed for a split.
+struct Added<P: Place> {
+    split: String,
+    packed: PackedShards<P>,
+    keys: Keys,
+    /// Rows of older shards that have one of the keys, by the number of the shard.
+    replaced: HashMap<usize, Vec<u64>>,
+}
+
+fn write<P: Place>(
+    dataset: &Dataset,
+    plans: &[Plan],
+    packing: &Options,
+    options: &AppendOptions,
+    new_classes: Vec<String>,
+    progress: &dyn Progress,
+) -> Result<Appended, Error> {
+    let mut added: Vec<Added<P>> = vec![];
+    let written = pack_all(dataset, plans, packing, options, progress, &mut added)
+        .and_then(|()| put(dataset, plans, &added, options, &new_classes));
+    if written.is_err() {
+        // Packed again with other keys or options, they would be others.
+        let refused = matches!(written, Err(Error::Shard(_) | Error::Destination(_)));
+        added.iter().filter(|_| refused).for_each(|added| added.packed.discard());
+    }
+    let version = written?;
+    added.iter().try_for_each(|added| added.packed.finish())?;
+    let splits = plans.iter().zip(&added).map(|(plan, added)| AppendedSplit {
+        name: added.split.clone(),
+        samples: plan.samples(),
+        records: added.packed.split.records(),
+        rejected: added.packed.rejected,
+        rejected_file: added.packed.rejected_file(),
+        replaced: added.replaced.values().map(|rows| rows.len() as u64).sum(),
+        shards: added.packed.split.shards.len() as u64,
+        bytes: added.packed.split.bytes(),
+    });
+    let splits = splits.collect();
+    Ok(Appended { version: Some(version), splits, new_classes, absent: absent(dataset, plans) })
+}
+
+fn pack_all<P: Place>(
+    dataset: &Dataset,
+    plans: &[Plan],
+    packing: &Options,
+    options: &AppendOptions,
+    progress: &dyn Progress,
+    added: &mut Vec<Added<P>>,
+) -> Result<(), Error> {
+    for plan in plans {
+        let split = dataset.split(plan.split())?;
+        // The same append, started again, continues after its finished shards.
+        let name = shards_name(split.name(), (dataset.checksum(), &packing.source));
+        let packing = Options { split: Some(name), ..plan.options(packing) };
+        let packed = write_split_shards::<P>(&packing, plan, progress)?;
+        added.push(Added { split: split.name().to_owned(), packed, keys: Keys::default(), replaced: HashMap::new() });
+        let added = added.last_mut().expect("added above");
+        for shard in &added.packed.split.shards {
+            each_key(&added.packed.place, shard, |key| {
+                added.keys.insert(key);
+                Ok(())
+            })?;
+        }
+        for number in 0..split.entry().shards.len() {
+            let shard = split.shard(number)?;
+            for (_, row) in split.rows(number)? {
+                let key = shard.key(row)?;
+                if added.keys.contains(&key) {
+                    if !options.replace {
+                        return Err(appended_key(dataset, split, &key));
+                    }
+                    added.replaced.entry(number).or_default().push(row);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the part of the names of new shards before their numbers: `SPLIT-` and 16 decimal digits.
+pub(super) fn shards_name(split: &str, of: impl Hash) -> String {
+    // `DefaultHasher::new` has fixed keys.
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    format!("{split}-{:016}", hasher.finish() % 10u64.pow(16))
+}
+
+fn each_key<P: Place>(place: &P, shard: &Shard, visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    let relative = names::index_path(Path::new(&shard.file));
+    let path = place.path().join(&relative);
+    let index = place.read(&relative)?.ok_or_else(|| Error::io("read", &path)(std::io::ErrorKind::NotFound.into()))?;
+    each_of(&index, &path, visit)
+}
+
+fn appended_key(dataset: &Dataset, split: &Split, key: &[u8]) -> Error {
+    let (path, split, key) =
+        (base::folder(dataset), split.name().to_owned(), String::from_utf8_lossy(key).into_owned());
+    Error::Shard(ShardError::AppendedKey { path, split, key })
+}
+
+fn put<P: Place>(
+    dataset: &Dataset,
+    plans: &[Plan],
+    added: &[Added<P>],
+    options: &AppendOptions,
+    new_classes: &[String],
+) -> Result<NewVersion, Error> {
+    let place = &added.first().ok_or(Error::Option { option: "source", expected: "at least one split" })?.packed.place;
+    let mut file = PartsFile::new(place, Holds::Deleted);
+    let mut bitmaps: HashMap<&str, manifest::Deleted> = HashMap::new();
+    for added in added {
+        let split = dataset.split(&added.split)?;
+        for (number, rows) in &added.replaced {
+            let entry = &split.entry().shards[*number];
+            let before = split.deleted_rows(*number)?;
+            let before = before.map_or_else(|| DeletedRows::none(entry.records), |before| (*before).clone());
+            let after = before.with(rows.iter().copied());
+            let bitmap = file.add(after.as_bytes())?;
+            bitmaps.insert(&entry.file, manifest::Deleted { rows: entry.records - after.live_rows(), bitmap });
+        }
+    }
+    file.finish()?;
+    let basis = Basis {
+        shards: bitmaps.keys().map(|file| (*file).to_owned()).collect(),
+        deleted: true,
+        features: vec![],
+        everything: !new_classes.is_empty(),
+    };
+    let known = |manifest: &Manifest, shard: &Shard| {
+        manifest.splits.iter().flat_map(|split| &split.shards).any(|there| there.file == shard.file)
+    };
+    let first = added.iter().find_map(|added| added.packed.split.shards.first());
+    let made = commit(
+        place,
+        dataset.manifest(),
+        &basis,
+        "append",
+        &options.change,
+        &|manifest| first.is_some_and(|shard| known(manifest, shard)),
+        &mut |manifest| {
+            for (plan, added) in plans.iter().zip(added) {
+                let split = manifest.splits.iter_mut().find(|split| split.name == added.split);
+                let split = split.ok_or_else(|| {
+                    let (path, name) = (base::folder(dataset), plan.split().to_owned());
+                    Error::Read(shardtool_read::Error::NoSplit { path, name, known: vec![] })
+                })?;
+                // Another append may have come first.
+                for shard in split.shards.iter().filter(|shard| !known(dataset.manifest(), shard)) {
+                    each_key(place, shard, |key| match added.keys.contains(key) {
+                        true => Err(appended_key(dataset, dataset.split(&added.split)?, key)),
+                        false => Ok(()),
+                    })?;
+                }
+                split.shards.extend_from_slice(&added.packed.split.shards);
+            }
+            each_shard(manifest, |shard| {
+                if let Some(deleted) = bitmaps.get(shard.file.as_str()) {
+                    shard.companions.deleted = Some(deleted.clone());
+                }
+            });
+            manifest.classes.extend_from_slice(new_classes);
+            Ok(())
+        },
+    );
+    if made.is_err() {
+        file.discard();
+    }
+    made
+}

@@ -1,0 +1,39 @@
+//! The version that a change is based on: the newest one when the change began.
+
+use crate::Error;
+use crate::error::ShardError;
+use shardtool_read::{Dataset, Split, named_version};
+use shardtool_store::local_path;
+use std::path::{Path, PathBuf};
+
+/// Opens the newest version of a dataset for a change.
+///
+/// # Errors
+/// [`ShardError::OldVersion`] for a path that names a version; [`ShardError::BareFiles`]; those of opening.
+pub(super) fn open(path: &Path) -> Result<Dataset, Error> {
+    let path = local_path(path);
+    if let (path, Some(version)) = named_version(&path)? {
+        return Err(Error::Shard(ShardError::OldVersion { path, version }));
+    }
+    let dataset = Dataset::open(&path)?;
+    if dataset.splits().iter().any(Split::is_bare) {
+        return Err(Error::Shard(ShardError::BareFiles { path }));
+    }
+    Ok(dataset)
+}
+
+/// Returns splits of a dataset: those of these names, or all.
+///
+/// # Errors
+/// [`Error::Read`] for a name that the dataset does not have.
+pub(super) fn splits<'d>(dataset: &'d Dataset, names: &[String]) -> Result<Vec<&'d Split>, Error> {
+    if names.is_empty() {
+        return Ok(dataset.splits().iter().collect());
+    }
+    names.iter().map(|name| dataset.split(name).map_err(Error::from)).collect()
+}
+
+/// Returns where a dataset lies.
+pub(super) fn folder(dataset: &Dataset) -> PathBuf {
+    dataset.path().to_owned()
+}

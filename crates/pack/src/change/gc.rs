@@ -1,0 +1,107 @@
+//! Removes the files that no kept version names: those of changes that were killed or refused, and those of versions that are no
+//! longer kept. Only files whose names this format gives.
+
+use super::base;
+use crate::Error;
+use crate::commit::{Directory, Lock};
+use crate::error::ShardError;
+use crate::place::{self, Place};
+use shardtool_format::names;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Options of [`gc`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct GcOptions {
+    /// How many versions are kept, the newest included; tagged ones are kept as well. Default: all.
+    pub keep: Option<u64>,
+    /// Whether the files are removed. Default: they are listed.
+    pub remove: bool,
+}
+
+/// What can be removed, or was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Collected {
+    /// Files, by their paths in the dataset.
+    pub files: Vec<PathBuf>,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The versions that are no longer kept.
+    pub versions: Vec<u64>,
+}
+
+/// Lists or removes the files of a dataset on a disk that no kept version names.
+///
+/// # Errors
+/// [`ShardError::StoreGc`] for a dataset in a store; [`DestinationError::Locked`](crate::DestinationError) while another process
+/// writes; [`Error::Io`].
+pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
+    let dataset = base::open(dataset)?;
+    if shardtool_store::is_url(dataset.path()) {
+        return Err(Error::Shard(ShardError::StoreGc { path: base::folder(&dataset) }));
+    }
+    if options.keep == Some(0) {
+        return Err(Error::Option { option: "keep", expected: "at least one version: the newest" });
+    }
+    let none = || Error::Shard(ShardError::NoDataset { path: base::folder(&dataset) });
+    let directory = Directory::open(dataset.path())?.ok_or_else(none)?;
+    let _lock = Lock::own_dataset(&directory)?;
+    let newest = Place::manifest(&directory)?.ok_or_else(none)?;
+    let last = newest.version_number();
+    let tagged: HashSet<u64> = newest.versions.iter().flat_map(|v| &v.tags).map(|tag| tag.number).collect();
+    let oldest = options.keep.map_or(0, |keep| (last + 1).saturating_sub(keep));
+    let mut collected = Collected::default();
+    let mut named: HashSet<PathBuf> = place::files_of(&newest).collect();
+    for (number, manifest) in place::kept_manifests(&directory)? {
+        if number >= oldest || tagged.contains(&number) {
+            named.extend(place::files_of(&manifest));
+            named.insert(names::version_path(number));
+        } else {
+            collected.versions.push(number);
+        }
+    }
+    for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
+        for name in Place::names(&directory, Path::new(folder))? {
+            let path = Path::new(folder).join(&name);
+            let ours = name.to_str().is_some_and(|name| is_ours(folder, name));
+            if ours && !named.contains(&path) {
+                collected.bytes += Place::length(&directory, &path)?.unwrap_or(0);
+                collected.files.push(path);
+            }
+        }
+    }
+    if options.remove {
+        // Manifests first: a version whose files are gone must not be opened.
+        let (versions, others): (Vec<_>, Vec<_>) =
+            collected.files.iter().cloned().partition(|path| path.starts_with(names::VERSIONS_FOLDER));
+        Place::remove_all(&directory, &versions)?;
+        Place::remove_all(&directory, &others)?;
+        Place::sync(&directory, Path::new(""))?;
+    }
+    Ok(collected)
+}
+
+/// Returns whether this format gives a file of a folder its name: a shard that `append` or `compact` wrote, its index, a column, a
+/// bitmap, or the manifest of a version. Other files are the user's.
+fn is_ours(folder: &str, name: &str) -> bool {
+    let hex = |text: &str| text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let shard = |name: &str| {
+        let Some(stem) = name.strip_suffix(".tfrecord") else { return false };
+        let mut parts = stem.rsplitn(3, '-');
+        let (number, write, split) = (parts.next(), parts.next(), parts.next());
+        let plain = number.is_some_and(|number| number.len() >= 5 && decimal(number));
+        let changed = write.is_some_and(|write| write.len() == 16 && decimal(write)) && split.is_some();
+        plain && (changed || write.is_some())
+    };
+    match folder {
+        names::COLUMNS_FOLDER => {
+            name.split_once('.').is_some_and(|(stem, end)| hex(stem) && matches!(end, "columns" | "deleted"))
+        }
+        names::VERSIONS_FOLDER => name.strip_suffix(".json").is_some_and(|number| number.len() >= 6 && decimal(number)),
+        names::INDEX_FOLDER => name.strip_suffix(".index").is_some_and(shard),
+        _ => shard(name),
+    }
+}

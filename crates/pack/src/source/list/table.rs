@@ -1,0 +1,153 @@
+//! A list as a table of values with keys, without images or files: for columns of a dataset that exists.
+
+use super::rows::{Row, rows};
+use super::{KEY, LABEL, PATH};
+use crate::Error;
+use crate::class_ids::ClassIds;
+use crate::error::ListError;
+use crate::sample::{Conflict, Values};
+use crate::source::infer::{Inferred, Misfit};
+use crate::source::nested::Nesting;
+use shardtool_format::manifest::DType;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The rows of a list.
+pub(crate) struct ListTable {
+    /// The key of each row.
+    pub(crate) keys: Vec<String>,
+    /// Name, type and values of each column, in byte order of the names.
+    pub(crate) columns: Vec<(String, DType, Vec<Values>)>,
+    /// The class ids in the column `label`, if there is one.
+    pub(crate) labels: Option<Vec<Option<i64>>>,
+}
+
+/// The classes of the dataset.
+pub(crate) struct ClassNamesOf<'a> {
+    pub(crate) names: &'a [String],
+    /// What names them, for messages.
+    pub(crate) file: &'a Path,
+}
+
+/// The types of a column: the one that the user declares, and the one that the dataset has.
+pub(crate) type Types<'a> = dyn Fn(&str) -> (Option<DType>, Option<DType>) + 'a;
+
+/// Reads a list. `key` is the column of keys; default: `key`, else `path`. Only `wanted` columns are taken, or all. Numbers take the dataset's type if it holds them.
+///
+/// # Errors
+/// [`ListError`], [`crate::SourceError::UnknownClass`], [`Error::Io`].
+pub(crate) fn list_table(
+    file: &Path,
+    key: Option<&str>,
+    wanted: &[String],
+    types: &Types<'_>,
+    classes: &ClassNamesOf<'_>,
+) -> Result<ListTable, Error> {
+    let mut nesting = Nesting::default();
+    let column_error = |column: &str, problem| {
+        Error::List(ListError::Column { path: file.to_owned(), column: column.to_owned(), problem })
+    };
+    let mut found = BTreeMap::<String, Inferred>::new();
+    rows(file, &nesting, |row| {
+        for (name, cell) in row.cells() {
+            let inferred = found.entry(name.to_owned()).or_insert_with(|| {
+                let text = matches!(name, PATH | KEY) || Some(name) == key;
+                Inferred::new(types(name).0.or(text.then_some(DType::Bytes)))
+            });
+            inferred.observe(&cell, row.line).map_err(|misfit| match misfit {
+                Misfit::Type(other) => Error::List(ListError::Types {
+                    path: file.to_owned(),
+                    line: row.line,
+                    column: name.to_owned(),
+                    value: cell.to_string(),
+                    found: other,
+                    expected: inferred.dtype,
+                    first_line: inferred.line,
+                    declared: inferred.declared,
+                }),
+                Misfit::Numbers(Conflict { first, second }) => Error::List(ListError::Numbers {
+                    path: file.to_owned(),
+                    column: name.to_owned(),
+                    first: (first.0.to_string(), first.1),
+                    second: (second.0.to_string(), second.1),
+                }),
+            })?;
+        }
+        if row.has_objects() {
+            return Err(column_error(
+                "objects",
+                "its boxes are in pixels of images that a list of columns does not have; give `image/object/bbox` as fractions",
+            ));
+        }
+        Ok(())
+    })?;
+    nesting.learn(found.keys());
+    let key = match key {
+        Some(key) => key,
+        None if found.contains_key(KEY) => KEY,
+        None => PATH,
+    };
+    if !found.contains_key(key) {
+        return Err(column_error(
+            key,
+            "the list has no such column; name the one that holds the keys of the records (--key)",
+        ));
+    }
+    let taken = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    let is_value = |name: &str| {
+        taken(name) && name != key && name != LABEL && !(name == PATH && key != PATH) && !nesting.is_replaced(name)
+    };
+    let mut table =
+        ListTable { keys: vec![], columns: vec![], labels: (found.contains_key(LABEL) && taken(LABEL)).then(Vec::new) };
+    for (name, inferred) in found.iter().filter(|(name, _)| is_value(name)) {
+        // A column without any value has the dataset's type.
+        let Some(dtype) = inferred.column_type(name).or(types(name).1) else {
+            return Err(column_error(
+                name,
+                "it has no value, and so no type; declare it (--column NAME:TYPE), or leave it out (--name)",
+            ));
+        };
+        table.columns.push((name.clone(), dtype, vec![]));
+    }
+    // In a column whose type the dataset has, all numbers must fit that.
+    let theirs: Vec<_> = table.columns.iter().map(|(name, dtype, _)| of_dataset(types(name), *dtype)).collect();
+    let ids = ClassIds::in_order(classes.names.to_vec(), Some(classes.file.to_owned()));
+    rows(file, &nesting, |row| {
+        let own = row.text(key).filter(|key| !key.is_empty());
+        table.keys.push(own.ok_or_else(|| row.wrong_value(file, key, "no key"))?);
+        if let Some(labels) = &mut table.labels {
+            labels.push(label(file, &row, &ids, classes.names.is_empty())?);
+        }
+        for ((name, dtype, values), theirs) in table.columns.iter_mut().zip(&theirs) {
+            let cell = row.cell(name).map_or(Some(Values::Missing), |cell| cell.values(*dtype));
+            let fitted = match theirs {
+                Some(theirs) => cell.and_then(|value| value.fit_exactly(*theirs)),
+                None => cell,
+            };
+            values.push(fitted.ok_or_else(|| row.wrong_value(file, name, "not of the column's type in the dataset"))?);
+        }
+        Ok(())
+    })?;
+    for ((_, dtype, _), theirs) in table.columns.iter_mut().zip(theirs) {
+        *dtype = theirs.unwrap_or(*dtype);
+    }
+    Ok(table)
+}
+
+/// Returns the type that numbers take in the dataset, if that is another one, and the user declares none.
+fn of_dataset((declared, known): (Option<DType>, Option<DType>), inferred: DType) -> Option<DType> {
+    let known = known.filter(|known| declared.is_none() && *known != inferred)?;
+    (inferred != DType::Bytes && known != DType::Bytes).then_some(known)
+}
+
+fn label(file: &Path, row: &Row<'_>, classes: &ClassIds, unnamed: bool) -> Result<Option<i64>, Error> {
+    let Some(cell) = row.cell(LABEL).filter(|cell| !cell.is_missing()) else { return Ok(None) };
+    let text = row.text(LABEL).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
+    if let Some(Values::Int64(id)) = cell.values(DType::Int64).filter(|_| !classes.names().contains(&text)) {
+        return match id {
+            0.. if unnamed => Ok(Some(id)),
+            id => classes.check(id).map(|()| Some(id)),
+        };
+    }
+    classes.id(&text).map(Some)
+}

@@ -50,7 +50,7 @@ fn some_hold(conditions: &Conditions, splits: &[Split]) -> anyhow::Result<bool> 
     for split in splits {
         for number in 0..split.entry().shards.len() {
             let shard = split.shard(number)?;
-            for row in 0..shard.records() {
+            for (_, row) in split.rows(number)? {
                 if conditions.hold(&shard, row)? {
                     return Ok(true);
                 }

@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Write to a store that cannot refuse to replace an object: nothing else may write to the destination
     #[arg(long)]
     single_writer: bool,
+    /// Copy the earlier versions too
+    #[arg(long)]
+    all_versions: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -37,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let Arguments { source, destination, .. } = arguments;
     let mut options = CopyOptions::default();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
-    options.single_writer = arguments.single_writer;
+    (options.single_writer, options.all_versions) = (arguments.single_writer, arguments.all_versions);
     interrupt::declare(Interrupted::Exits(
         "interrupted: copied shards are kept; the same command continues after them",
     ));

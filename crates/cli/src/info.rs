@@ -76,16 +76,19 @@ fn survey(split: &Split) -> anyhow::Result<Survey> {
     for number in (0..shards).step_by(stride) {
         let shard = split.shard(number)?;
         survey.shards += 1;
-        survey.records += shard.records();
+        let rows = split.rows(number)?;
+        survey.records += split.entry().shards[number].live_records();
         if let Some(labels) = manifest.label.as_deref().map(|l| shard.feature::<i64>(l)).transpose()?.flatten() {
-            for label in labels.iter().flatten() {
+            for label in rows.clone().filter_map(|(_, row)| labels.get(row)) {
                 *survey.classes.entry(label.saturating_sub(manifest.label_offset)).or_default() += 1;
             }
         }
         let lengths = shard.column::<u32>(index::IMAGE_LENGTH)?;
-        survey.bytes.extend(lengths.iter().flat_map(|c| c.iter().flatten()).map(i64::from).filter(|n| *n > 0));
+        let lengths = lengths.iter().flat_map(|column| rows.clone().filter_map(|(_, row)| column.get(row)));
+        survey.bytes.extend(lengths.map(i64::from).filter(|n| *n > 0));
         for (name, sizes) in [(names::IMAGE_WIDTH, &mut survey.widths), (names::IMAGE_HEIGHT, &mut survey.heights)] {
-            sizes.extend(shard.feature::<i64>(name)?.iter().flat_map(|c| c.iter().flatten()));
+            let column = shard.feature::<i64>(name)?;
+            sizes.extend(column.iter().flat_map(|column| rows.clone().filter_map(|(_, row)| column.get(row))));
         }
     }
     for sizes in [&mut survey.bytes, &mut survey.widths, &mut survey.heights] {

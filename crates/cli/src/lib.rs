@@ -32,6 +32,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod change;
 mod choice;
 mod condition;
 mod copy;
@@ -90,6 +91,14 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Pack(pack::Arguments),
+    Append(change::append::Arguments),
+    Delete(change::delete::Arguments),
+    Column(change::column::Arguments),
+    Compact(change::compact::Arguments),
+    Log(change::log::Arguments),
+    Tag(change::tag::Arguments),
+    Rollback(change::rollback::Arguments),
+    Gc(change::gc::Arguments),
     Info(info::Arguments),
     Ls(ls::Arguments),
     Show(show::Arguments),
@@ -157,6 +166,14 @@ fn short_help() -> clap::Command {
 fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
     match command {
         Command::Pack(arguments) => pack::run(&arguments, out),
+        Command::Append(arguments) => change::append::run(&arguments, out),
+        Command::Delete(arguments) => change::delete::run(&arguments, out),
+        Command::Column(arguments) => change::column::run(&arguments, out),
+        Command::Compact(arguments) => change::compact::run(&arguments, out),
+        Command::Log(arguments) => change::log::run(&arguments, out),
+        Command::Tag(arguments) => change::tag::run(&arguments, out),
+        Command::Rollback(arguments) => change::rollback::run(&arguments, out),
+        Command::Gc(arguments) => change::gc::run(&arguments, out),
         Command::Info(arguments) => info::run(&arguments, out),
         Command::Ls(arguments) => ls::run(&arguments, out),
         Command::Show(arguments) => show::run(&arguments, out),

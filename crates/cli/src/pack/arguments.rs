@@ -195,10 +195,10 @@ pub(crate) struct Arguments {
     pub(super) plan_only: bool,
     /// Print what would be packed, write nothing
     #[arg(long, help_heading = headings::OUTPUT)]
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Print one JSON document
     #[arg(long, help_heading = headings::OUTPUT)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -356,8 +356,14 @@ fn pixels(text: &str) -> Result<PixelStore, String> {
 }
 
 impl Arguments {
+    /// Returns an option that only a new split has, if it is given.
+    pub(crate) fn option_of_a_new_split(&self) -> Option<&'static str> {
+        let given = [(self.force, "--force"), (self.part.is_some(), "--part"), (self.plan_only, "--plan-only")];
+        given.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+    }
+
     /// Returns the options of the library.
-    pub(super) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let mut options = Options::new(&self.source, &self.destination);
         options.split = self.split.clone();
         options.split_names = self.splits.split_names();

@@ -4,7 +4,7 @@ use crate::array::{Memory, Number};
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shardtool_format::index::{Column, Element, Scalar};
+use shardtool_format::index::{Element, Scalar};
 use shardtool_format::manifest::DType;
 use shardtool_read::{Shard, Split};
 use std::sync::Arc;
@@ -30,25 +30,32 @@ impl Columns {
     fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let Some(first) = self.shards.clone().next() else { return Ok(vec![]) };
         let shard = self.open(py, first)?;
-        let names = shard.columns().iter().filter_map(Column::feature);
-        Ok(names.map(str::to_owned).collect())
+        Ok(shard.indexed_features().into_iter().map(str::to_owned).collect())
     }
 
     /// Returns the buffers of a column of one shard, as `shardtool.columns.Buffers`; `None` if the shard has no such column.
     fn buffers<'py>(&self, py: Python<'py>, number: usize, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shard = self.open(py, number)?;
-        let column = shard.columns().iter().find(|column| column.feature() == Some(name));
-        let parts = match column.map(|c| c.element()) {
+        let manifest = self.split.manifest();
+        // Of a feature that no shard stores, a shard without a column has no value.
+        let absent =
+            || manifest.dtype(name).filter(|_| manifest.stored_features().iter().all(|stored| stored.name != name));
+        let parts = match shard.indexed_feature(name) {
             Some(Element::I64) => numbers::<i64>(&shard, name),
             Some(Element::F32) => numbers::<f32>(&shard, name),
             Some(Element::Bytes) => byte_strings(&shard, name),
-            _ => return Ok(None),
+            _ => match absent() {
+                Some(dtype) => Ok(nulls(dtype, shard.records() as usize)),
+                None => return Ok(None),
+            },
         };
         let parts = parts.map_err(|e| error::read(py, e))?;
         let array = |part: Option<Memory>| part.map(|memory| memory.into_array(py)).transpose();
         let [validity, offsets, values] = parts;
         let logical = self.split.manifest().dtype(name).filter(|dtype| dtype.is_logical()).map(DType::name);
-        let parts = (shard.records(), array(validity)?, array(offsets)?, array(values)?, logical);
+        let deleted = py.detach(|| self.split.deleted_rows(number)).map_err(|e| error::read(py, e))?;
+        let deleted = deleted.map(|rows| Memory::from_vec(rows.as_bytes().to_vec(), vec![rows.as_bytes().len()]));
+        let parts = (shard.records(), array(validity)?, array(offsets)?, array(values)?, logical, array(deleted)?);
         Ok(Some(py.import("shardtool.columns")?.getattr("Buffers")?.call1(parts)?))
     }
 
@@ -94,6 +101,20 @@ fn byte_strings(shard: &Arc<Shard>, name: &str) -> shardtool_read::Result<Parts>
         Memory::shared::<i64, _, _>(lent, |s| Ok(s.feature_bytes(name)?.map(|c| c.offsets())))?,
         Memory::shared::<u8, _, _>(lent, |s| Ok(s.feature_bytes(name)?.map(|c| c.values())))?,
     ])
+}
+
+/// Returns the buffers of a column without values.
+fn nulls(dtype: DType, rows: usize) -> Parts {
+    let zeros = |length: usize| vec![0u8; length];
+    let validity = Some(Memory::from_vec(zeros(rows.div_ceil(8)), vec![rows.div_ceil(8)]));
+    match dtype {
+        DType::Int64 => [validity, None, Some(Memory::from_vec(vec![0i64; rows], vec![rows]))],
+        DType::Float => [validity, None, Some(Memory::from_vec(vec![0f32; rows], vec![rows]))],
+        DType::Bytes | DType::Float64 | DType::Uint64 => {
+            let offsets = Memory::from_vec(vec![0i64; rows + 1], vec![rows + 1]);
+            [validity, Some(offsets), Some(Memory::from_vec(zeros(0), vec![0]))]
+        }
+    }
 }
 
 #[pymethods]

@@ -4,7 +4,7 @@ use crate::columns::Columns;
 use crate::config::{Size, one_of};
 use crate::{arrow, error, record};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
 use shardtool_format::manifest::Manifest;
 use shardtool_order::{EpochOrder, Order};
 use shardtool_read::{Cache, Options};
@@ -17,14 +17,16 @@ struct Opening {
     path: PathBuf,
     /// Folder and size in bytes.
     cache: Option<(PathBuf, u64)>,
+    /// The version that is open, so that a process that opens it again has the same; `None` for bare files.
+    version: Option<String>,
 }
 
 impl Opening {
     /// The arguments of `Dataset` and, after a name, of `_open_split`.
-    fn arguments(&self) -> (OsString, Option<PathBuf>, Option<u64>) {
+    fn arguments(&self) -> (OsString, Option<PathBuf>, Option<u64>, Option<String>) {
         let (folder, size) = self.cache.clone().unzip();
         // As text: `pathlib` removes a slash of a URL.
-        (self.path.clone().into_os_string(), folder, size)
+        (self.path.clone().into_os_string(), folder, size, self.version.clone())
     }
 }
 
@@ -61,14 +63,21 @@ pub(crate) struct Dataset {
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (path, cache=None, cache_size=None))]
-    fn new(py: Python<'_>, path: PathBuf, cache: Option<PathBuf>, cache_size: Option<Size>) -> PyResult<Self> {
+    #[pyo3(signature = (path, cache=None, cache_size=None, version=None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        cache: Option<PathBuf>,
+        cache_size: Option<Size>,
+        version: Option<Version>,
+    ) -> PyResult<Self> {
         let size = cache_size.map(|size| size.bytes(py, "cache_size")).transpose()?;
         if cache.is_none() && size.is_some() {
             return Err(error::option(py, "`cache_size` needs `cache`, the folder of the cache"));
         }
         let open = || {
             let mut options = Options::default();
+            options.version = version.map(Version::text);
             if let Some(folder) = &cache {
                 let opened = Cache::open(folder, size);
                 let io = |source| shardtool_read::Error::Io { action: "keep a cache in", path: folder.clone(), source };
@@ -79,7 +88,9 @@ impl Dataset {
         };
         let (dataset, cache) = py.detach(open).map_err(|e| error::read(py, e))?;
         let path = dataset.path().to_owned();
-        Ok(Dataset { dataset, opening: Opening { path, cache } })
+        let bare = dataset.splits().iter().any(shardtool_read::Split::is_bare);
+        let version = (!bare).then(|| dataset.version().to_string());
+        Ok(Dataset { dataset, opening: Opening { path, cache, version } })
     }
 
     /// Returns the split of that name.
@@ -134,7 +145,114 @@ impl Dataset {
         features(py, self.dataset.manifest())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (OsString, Option<PathBuf>, Option<u64>)) {
+    /// Number of the version that is open, from 1.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.dataset.version()
+    }
+
+    /// Checksum of the version's manifest, as eight hex digits.
+    #[getter]
+    fn checksum(&self) -> String {
+        format!("{:08x}", self.dataset.checksum())
+    }
+
+    /// All versions that are kept, the newest first.
+    fn log<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        crate::change::log(py, &self.dataset)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, version=None)")]
+    fn at<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "at", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, where=None, keys=None, ids=None, split=None, ignore_unknown=False, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn delete<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "delete", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, split=None, names=None, key=None, types=None, missing='error', rows_of=None, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn add_columns<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "add_columns", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, split=None, names=None, key=None, types=None, missing='error', rows_of=None, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn replace_columns<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "replace_columns", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, names, *, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn drop_columns<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "drop_columns", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, name, version=None, *, remove=False, message=None, author=None, single_writer=False)")]
+    fn tag<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "tag", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, version, *, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn rollback<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "rollback", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, split=None, shard_size=None, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn compact<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "compact", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, replace=False, add_classes=False, message=None, author=None, dry_run=False, **pack)")]
+    fn append<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "append", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, keep=None, remove=False)")]
+    fn gc<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "gc", args, kwargs)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, OpeningArguments) {
         (slf.get_type().into_any(), slf.get().opening.arguments())
     }
 
@@ -145,6 +263,35 @@ impl Dataset {
     fn __repr__(&self) -> String {
         let counts: Vec<_> = self.dataset.splits().iter().map(count).collect();
         format!("<shardtool.Dataset {:?}: {}>", self.dataset.path(), counts.join("; "))
+    }
+}
+
+/// Calls a function of `shardtool.changes` with this dataset and arguments.
+fn changes<'py>(
+    dataset: &Bound<'py, Dataset>,
+    function: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = dataset.py();
+    let all = PyTuple::new(py, [dataset.clone().into_any()])?.add(args)?;
+    let module = py.import("shardtool.changes")?;
+    module.getattr(function)?.call(all.cast::<PyTuple>()?, kwargs)
+}
+
+/// A version, as users name it.
+#[derive(FromPyObject)]
+enum Version {
+    Number(u64),
+    Name(String),
+}
+
+impl Version {
+    fn text(self) -> String {
+        match self {
+            Version::Number(number) => number.to_string(),
+            Version::Name(name) => name,
+        }
     }
 }
 
@@ -161,7 +308,9 @@ fn features<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<Bound<'py, Py
 }
 
 /// Path, name, folder and size of the cache.
-type SplitArguments = (OsString, String, Option<PathBuf>, Option<u64>);
+/// The arguments that open a dataset again.
+type OpeningArguments = (OsString, Option<PathBuf>, Option<u64>, Option<String>);
+type SplitArguments = (OsString, String, Option<PathBuf>, Option<u64>, Option<String>);
 
 /// A split: records numbered through all its shards, from 0.
 #[pyclass(frozen, sequence, module = "shardtool._shardtool")]
@@ -348,8 +497,8 @@ impl Split {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, SplitArguments)> {
         let open = py.import("shardtool")?.getattr("_open_split")?;
-        let (path, cache, size) = self.opening.arguments();
-        Ok((open, (path, self.split.name().to_owned(), cache, size)))
+        let (path, cache, size, version) = self.opening.arguments();
+        Ok((open, (path, self.split.name().to_owned(), cache, size, version)))
     }
 
     fn __repr__(&self) -> String {
@@ -372,7 +521,7 @@ pub(crate) struct Shard {
 #[pymethods]
 impl Shard {
     fn __len__(&self) -> usize {
-        self.split.entry().shards[self.number].records as usize
+        self.split.entry().shards[self.number].live_records() as usize
     }
 
     /// The shard's path; of a dataset in a store, its URL.

@@ -22,6 +22,7 @@
 //! | `batch` | converts a batch to a dict of arrays |
 //! | `process` | objects that a forked child must not use; Ctrl-C |
 //! | `progress` | progress of long calls |
+//! | `change` | changes of a dataset |
 //! | `pack`, `verify` | long calls, with progress and Ctrl-C |
 //! | `writer` | writes samples of a program to a split |
 //! | `task` | writes a split with the tasks of an engine |
@@ -32,6 +33,7 @@ mod array;
 mod arrow;
 mod batch;
 mod buckets;
+mod change;
 mod classes;
 mod columns;
 mod command;
@@ -63,6 +65,8 @@ mod _shardtool {
     use crate::array::Memory;
     #[pymodule_export]
     use crate::buckets::shapes_within;
+    #[pymodule_export]
+    use crate::change::{append, columns_of_file, columns_of_values, compact, delete, drop_columns, gc, rollback, tag};
     #[pymodule_export]
     use crate::classes::{class_names, labels};
     #[pymodule_export]

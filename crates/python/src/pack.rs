@@ -89,7 +89,7 @@ pub(crate) fn coordinates(
 }
 
 impl PackOptions {
-    fn options(self, py: Python<'_>) -> PyResult<Options> {
+    pub(crate) fn options(self, py: Python<'_>) -> PyResult<Options> {
         let mut options = Options::new(self.source, self.destination);
         options.split = self.split;
         let names = [("auto", SplitNames::Auto), ("names", SplitNames::Names), ("none", SplitNames::Ignored)];

@@ -132,7 +132,8 @@ impl From<ShardArgument> for TaskShard {
     fn from(shard: ShardArgument) -> Self {
         let ShardArgument { task, rejected, file, records, bytes, crc32c, index_bytes, index_crc32c, sha256 } = shard;
         let sha256 = sha256.as_deref().and_then(Sha256::parse);
-        let shard = Shard { file, records, bytes, crc32c, index_bytes, index_crc32c, sha256 };
+        let companions = Default::default();
+        let shard = Shard { file, records, bytes, crc32c, index_bytes, index_crc32c, sha256, companions };
         TaskShard { task, shard, rejected }
     }
 }

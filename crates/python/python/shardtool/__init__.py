@@ -184,9 +184,11 @@ __all__ = [
 ]
 
 
-def _open_split(path: str, name: str, cache: str | None = None, cache_size: int | None = None) -> Split:
-    """Opens a split by path and name; pickled splits call this."""
-    return Dataset(path, cache, cache_size).split(name)
+def _open_split(
+    path: str, name: str, cache: str | None = None, cache_size: int | None = None, version: str | None = None
+) -> Split:
+    """Opens a split by path, name and version; pickled splits call this."""
+    return Dataset(path, cache, cache_size, version).split(name)
 
 
 def __getattr__(name: str) -> NoReturn:

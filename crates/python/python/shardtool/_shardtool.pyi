@@ -1,6 +1,6 @@
 """The native part of `shardtool`; private except for the classes that `shardtool` exports."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, final, overload
@@ -86,12 +86,22 @@ class Dataset:
         effect on local datasets.
     cache_size
         Bytes of the cache, at most: a number, or text such as `"500GiB"`. `None` is what it holds, and 90 % of the free space.
+    version
+        The version to open: its number, a tag, or the checksum of its manifest. `None` is the newest, or the one that `path` names
+        (`"dataset@3"`). A pickled dataset opens the version that it had.
+
+    Methods that change the dataset make a new version and return the dataset at it; this object stays at its version. All take `message`
+    and `author`, for `log`, and `single_writer`, as `pack` does; with `dry_run=True` they write nothing and return this object.
 
     Raises `DatasetError`, `FileError`, or `DamageError` if the manifest is damaged.
     """
 
     def __new__(
-        cls, path: str | PathLike[str], cache: str | PathLike[str] | None = None, cache_size: int | str | None = None
+        cls,
+        path: str | PathLike[str],
+        cache: str | PathLike[str] | None = None,
+        cache_size: int | str | None = None,
+        version: int | str | None = None,
     ) -> Dataset: ...
     def split(self, /, name: str) -> Split:
         """Returns the split of that name. Raises `SplitError`."""
@@ -120,6 +130,151 @@ class Dataset:
     @property
     def features(self) -> dict[str, Literal["int64", "float", "bytes", "float64", "uint64"]]:
         """Type of each feature, by name."""
+
+    @property
+    def version(self) -> int:
+        """Number of the version that is open, from 1."""
+
+    @property
+    def checksum(self) -> str:
+        """Checksum of the version's manifest: eight hex digits, which name the version too."""
+
+    def log(self, /) -> list[dict[str, Any]]:
+        """Returns all versions that are kept, the newest first: `version`, `checksum`, `command`, `message`, `author`, `tags`,
+        `records` of each split."""
+
+    def at(self, /, version: int | str | None = None) -> Dataset:
+        """Returns the dataset at a version; by default the newest. Raises `DatasetError`."""
+
+    def append(
+        self,
+        /,
+        source: str | PathLike[str],
+        *,
+        replace: bool = False,
+        add_classes: bool = False,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        **pack: Any,
+    ) -> Dataset:
+        """Packs a source into further shards of splits that are there; `pack` has the options of `pack`. Keys must be new, unless
+        `replace` deletes the older records of equal keys. `add_classes` gives classes that the dataset lacks the next ids. Raises
+        `PackError`."""
+
+    def delete(
+        self,
+        /,
+        *,
+        where: str | Sequence[str] | None = None,
+        keys: Iterable[str | bytes] | None = None,
+        ids: Iterable[int] | None = None,
+        split: str | Sequence[str] | None = None,
+        ignore_unknown: bool = False,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Deletes the records for which all conditions hold (`"source=flickr"`), or with these keys, or with these ids in a split.
+        Keys and ids that no record has are an error, unless `ignore_unknown`. Raises `PackError`."""
+
+    def add_columns(
+        self,
+        /,
+        source: str | PathLike[str] | Mapping[str, Any] | Callable[[Record], Mapping[str, Any]],
+        *,
+        split: str | Sequence[str] | None = None,
+        names: str | Sequence[str] | None = None,
+        key: str | None = None,
+        types: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64"]] | None = None,
+        missing: Literal["error", "null", "keep"] = "error",
+        rows_of: int | str | None = None,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Adds features to the records: from a list (CSV, JSONL), Parquet, or a dataset; from a dict of columns or an Arrow table, whose
+        column `key` (or `key`) has the keys of the records; or from a function that is called with each record of the newest version
+        and returns a dict.
+
+        Every row belongs to one record, and every record has a row; `missing` says what records without one get: an error, no value, or
+        the value that they have. Rows without keys are in the order of the records of the version `rows_of`, which must be the newest.
+        Numpy arrays and Arrow columns keep their types, with one value or one list of values a row. Raises `PackError`."""
+
+    def replace_columns(
+        self,
+        /,
+        source: str | PathLike[str] | Mapping[str, Any] | Callable[[Record], Mapping[str, Any]],
+        *,
+        split: str | Sequence[str] | None = None,
+        names: str | Sequence[str] | None = None,
+        key: str | None = None,
+        types: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64"]] | None = None,
+        missing: Literal["error", "null", "keep"] = "error",
+        rows_of: int | str | None = None,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """As `add_columns`, of features that the dataset has. Their types stay."""
+
+    def drop_columns(
+        self,
+        /,
+        names: str | Sequence[str],
+        *,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Leaves features out of the new version. Raises `PackError`."""
+
+    def tag(
+        self,
+        /,
+        name: str,
+        version: int | str | None = None,
+        *,
+        remove: bool = False,
+        message: str | None = None,
+        author: str | None = None,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Names a version, by default the newest, or removes the name. Raises `PackError`."""
+
+    def rollback(
+        self,
+        /,
+        version: int | str,
+        *,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Makes a new version with the contents of an earlier one. Raises `PackError`."""
+
+    def compact(
+        self,
+        /,
+        *,
+        split: str | Sequence[str] | None = None,
+        shard_size: int | None = None,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Writes new shards of the newest version: without deleted records, with its columns, of about `shard_size` bytes (256 MiB).
+        Raises `PackError`."""
+
+    def gc(self, /, *, keep: int | None = None, remove: bool = False) -> list[str]:
+        """Returns the files that no version needs, if the last `keep` versions (all) and tagged ones are kept; with `remove`, removes
+        them. Raises `PackError`."""
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def _repr_html_(self, /) -> str: ...
@@ -391,6 +546,26 @@ class TaskWrite:
 def new_write_id() -> str: ...
 def verify_shards(path: str | PathLike[str], split: str, shards: Sequence[int], decode: bool, truncated: str) -> dict[str, Any]: ...
 def commit(destination: str | PathLike[str], split: str, force: bool, single_writer: bool) -> dict[str, Any]: ...
+def append(options: dict[str, Any], replace: bool, add_classes: bool, change: dict[str, Any]) -> dict[str, Any]: ...
+def delete(
+    dataset: Any,
+    kind: str,
+    texts: list[str],
+    keys: list[bytes],
+    ids: list[int],
+    splits: list[str],
+    ignore_unknown: bool,
+    change: dict[str, Any],
+) -> dict[str, Any]: ...
+def columns_of_file(dataset: Any, file: Any, arguments: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]: ...
+def columns_of_values(
+    dataset: Any, keys: list[bytes] | None, columns: list[dict[str, Any]], arguments: dict[str, Any], change: dict[str, Any]
+) -> dict[str, Any]: ...
+def drop_columns(dataset: Any, names: list[str], change: dict[str, Any]) -> int | None: ...
+def tag(dataset: Any, name: str, version: str | None, remove: bool, change: dict[str, Any]) -> int | None: ...
+def rollback(dataset: Any, version: str, change: dict[str, Any]) -> int | None: ...
+def compact(dataset: Any, splits: list[str], shard_size: int | None, change: dict[str, Any]) -> int | None: ...
+def gc(dataset: Any, keep: int | None, remove: bool) -> tuple[list[PathLike[str]], list[int]]: ...
 def pack(options: dict[str, Any]) -> list[dict[str, Any]]: ...
 def pack_part(options: dict[str, Any], number: int, count: int) -> dict[str, Any]: ...
 def write_plans(options: dict[str, Any]) -> list[tuple[str, int, int, bool]]: ...

@@ -21,6 +21,23 @@ class Buffers(NamedTuple):
     """Numbers ``[rows]``, 0 in null rows; or u8: the bytes of all rows."""
     logical: str | None = None
     """``float64`` or ``uint64`` if each byte string holds a number in eight bytes, little-endian."""
+    deleted: np.ndarray | None = None
+    """u8 ``[ceil(rows / 8)]``, least significant bit first, 1 = the version has deleted the row; ``None`` if it deleted none."""
+
+
+def live(column: Buffers) -> Buffers:
+    """Returns a column without the rows that the version has deleted: the same views if there are none, otherwise copies."""
+    if column.deleted is None:
+        return column
+    rows = np.flatnonzero(~np.unpackbits(column.deleted, count=column.rows, bitorder="little").view(bool))
+    there = present(column)[rows]
+    validity = None if there.all() else np.packbits(there, bitorder="little")
+    if column.offsets is None:
+        return Buffers(len(rows), validity, None, column.values[rows], column.logical)
+    starts, lengths = column.offsets[:-1][rows], np.diff(column.offsets)[rows]
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return Buffers(len(rows), validity, offsets, column.values[places], column.logical)
 
 
 def present(column: Buffers) -> np.ndarray:
@@ -35,6 +52,7 @@ def array(shards: list[Buffers]) -> Any:
 
     Numbers of one shard without nulls are a view into the mapped index.
     """
+    shards = [live(column) for column in shards]
     if shards[0].logical is not None:
         shards = [numbers(column) for column in shards]
     if shards[0].offsets is not None:
@@ -87,7 +105,7 @@ def arrow(shards: list[Buffers]) -> Any:
     pa: Any = import_module("pyarrow")
 
     chunks = []
-    for column in shards:
+    for column in map(live, shards):
         if column.logical is not None:
             column = numbers(column)
         binary = column.offsets is not None

@@ -8,6 +8,7 @@ use crate::bytes::manifest::{self, Members};
 use crate::column;
 use crate::expected::Expected;
 use crate::sample::Sample;
+use crate::version::{self, Change, Companion, Deleted, Version};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ pub(crate) struct Dataset {
     pub(crate) private: Vec<(&'static str, &'static str)>,
     /// Features with logical types.
     pub(crate) logical: Vec<(&'static str, &'static str)>,
+    /// What makes it a changed dataset.
+    pub(crate) version: Option<Version>,
 }
 
 #[derive(Clone)]
@@ -38,6 +41,11 @@ pub(crate) struct Shard {
     pub(crate) index: Vec<u8>,
     /// Whether the manifest has the SHA-256 of the shard.
     pub(crate) sha256: bool,
+    pub(crate) deleted: Option<Deleted>,
+    /// In byte order of the features.
+    pub(crate) companions: Vec<Companion>,
+    /// The records of the version, if they are not those in the shard: for each row one, or nothing if it is deleted.
+    pub(crate) rows: Option<Vec<Option<Sample>>>,
 }
 
 impl Dataset {
@@ -53,6 +61,7 @@ impl Dataset {
             splits,
             private: vec![],
             logical: vec![],
+            version: None,
         }
     }
 
@@ -71,7 +80,7 @@ impl Dataset {
         types
     }
 
-    fn manifest(&self) -> Vec<u8> {
+    pub(crate) fn manifest(&self) -> Vec<u8> {
         let splits = self.splits.iter().map(|(name, shards)| (*name, shards.iter().map(Shard::line).collect()));
         manifest::file(&Members {
             requires: &self.requires,
@@ -83,6 +92,7 @@ impl Dataset {
             splits: splits.collect(),
             private: &self.private,
             logical: &self.logical,
+            version: self.version.as_ref().map(Version::members),
         })
     }
 
@@ -91,7 +101,10 @@ impl Dataset {
         for shard in self.splits.iter().flat_map(|(_, shards)| shards) {
             files.insert(shard.file.clone(), shard.bytes.clone());
             files.insert(shard.index_path(), shard.index.clone());
+            shard.companions.iter().for_each(|companion| companion.part.add_to(&mut files));
+            shard.deleted.iter().for_each(|deleted| deleted.part.add_to(&mut files));
         }
+        files.extend(self.version.iter().flat_map(|version| version.earlier.clone()));
         files
     }
 
@@ -99,13 +112,13 @@ impl Dataset {
     pub(crate) fn expected(&self) -> Expected {
         let mut read = vec![];
         for (name, shards) in &self.splits {
-            let records: usize = shards.iter().map(|shard| shard.samples.len()).sum();
+            let records: usize = shards.iter().map(|shard| shard.live().count()).sum();
             read.push(json!({"split": name, "records": records, "fingerprint": fingerprint(shards)}));
             let mut record = 0;
             let mut lookups: BTreeMap<String, usize> = BTreeMap::new();
             let mut columns = vec![];
             for (number, shard) in shards.iter().enumerate() {
-                for (row, sample) in shard.samples.iter().enumerate() {
+                for (row, sample) in shard.live() {
                     let key = sample.key(&shard.file, row);
                     let line = self.record(name, record, &key, sample);
                     // A reader of 1.0 sees byte strings only.
@@ -120,7 +133,8 @@ impl Dataset {
                     lookups.entry(key.iter().map(|byte| format!("{byte:02x}")).collect()).or_insert(record);
                     record += 1;
                 }
-                for (column, cells) in column::features(&shard.samples) {
+                let stored = column::features(&shard.samples).into_iter();
+                for (column, cells) in stored.filter(|(column, _)| !self.is_changed(shard, column)) {
                     columns.push(json!({"split": name, "shard": number, "column": column, "values": cells.values()}));
                 }
             }
@@ -128,6 +142,14 @@ impl Dataset {
             read.extend(lookups.iter().map(|(key, record)| json!({"split": name, "lookup": key, "record": record})));
         }
         Expected { requires: self.requires.iter().map(|name| name.to_string()).collect(), read, findings: vec![] }
+    }
+
+    /// Returns whether a column of the index is of a feature that the version replaces or drops.
+    fn is_changed(&self, shard: &Shard, column: &str) -> bool {
+        let feature = column.split_once(':').expect("a prefix").1;
+        let dropped = self.version.iter().flat_map(|version| &version.columns);
+        let mut dropped = dropped.filter(|(_, change)| matches!(change, Change::Dropped));
+        dropped.any(|(name, _)| *name == feature) || shard.companions.iter().any(|c| c.feature() == feature)
     }
 
     /// Returns the expected member `numbers` of a record.
@@ -174,7 +196,11 @@ fn fingerprint(shards: &[Shard]) -> String {
         let (records, length) = (shard.samples.len() as u64, shard.bytes.len() as u64);
         [&records.to_le_bytes()[..], &length.to_le_bytes(), &crc32c(&shard.bytes).to_le_bytes()].concat()
     };
-    format!("{:08x}", crc32c(&shards.iter().flat_map(numbers).collect::<Vec<u8>>()))
+    let mut all: Vec<u8> = shards.iter().flat_map(numbers).collect();
+    if shards.iter().any(|shard| shard.deleted.is_some() || !shard.companions.is_empty()) {
+        all.extend(shards.iter().flat_map(version::numbers));
+    }
+    format!("{:08x}", crc32c(&all))
 }
 
 impl Shard {
@@ -192,7 +218,9 @@ impl Shard {
             columns.push(Column::variable("jpeg_entries", &rows));
         }
         let bytes = samples.iter().flat_map(|sample| frame(&sample.data)).collect();
-        let mut shard = Shard { file: file.to_owned(), samples, bytes, columns, index: vec![], sha256: false };
+        let (file, index) = (file.to_owned(), vec![]);
+        let (deleted, companions, rows) = (None, vec![], None);
+        let mut shard = Shard { file, samples, bytes, columns, index, sha256: false, deleted, companions, rows };
         shard.reindex();
         shard
     }
@@ -205,11 +233,20 @@ impl Shard {
     pub(crate) fn header(&self) -> Header {
         Header {
             minor: 0,
+            required_flags: 0,
             optional_flags: 0,
             records: self.samples.len() as u64,
             shard_bytes: self.bytes.len() as u64,
             shard_crc: crc32c(&self.bytes),
         }
+    }
+
+    /// Returns the records of the version, with their rows.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (usize, &Sample)> {
+        let stored = self.samples.iter().map(Some);
+        let rows: Vec<Option<&Sample>> =
+            self.rows.as_ref().map_or(stored.collect(), |rows| rows.iter().map(Option::as_ref).collect());
+        rows.into_iter().enumerate().filter_map(|(row, sample)| Some((row, sample?)))
     }
 
     pub(crate) fn column(&mut self, name: &str) -> &mut Column {
@@ -231,13 +268,14 @@ impl Shard {
         let sha256 = if self.sha256 { format!(", \"sha256\": \"{sha256}\"") } else { String::new() };
         format!(
             "{{\"file\": {}, \"records\": {}, \"bytes\": {}, \"crc32c\": \"{:08x}\", \"index_bytes\": {}, \
-             \"index_crc32c\": \"{:08x}\"{sha256}}}",
+             \"index_crc32c\": \"{:08x}\"{sha256}{}}}",
             manifest::string(&self.file),
             self.samples.len(),
             self.bytes.len(),
             crc32c(&self.bytes),
             self.index.len(),
             crc32c(&self.index),
+            version::members(self.deleted.as_ref(), &self.companions),
         )
     }
 }

@@ -11,6 +11,7 @@ mod golden;
 mod hostile;
 mod sample;
 mod variants;
+mod version;
 mod written;
 
 use dataset::Files;
@@ -103,13 +104,15 @@ fn golden_datasets_have_no_damage() {
 /// Errors of datasets as a whole belong to the reader; this crate must find all others and no more.
 #[test]
 fn hostile_datasets_have_the_damage_in_their_name() {
-    const OF_DATASETS: [&str; 10] = [
+    const OF_DATASETS: [&str; 12] = [
         "MissingShard",
         "MissingIndex",
         "ShardLength",
         "ShardCrc",
         "ShardSha256",
         "IndexCrc",
+        "MissingCompanion",
+        "CompanionCrc",
         "RecordCount",
         "IndexMismatch",
         "PixelsLength",

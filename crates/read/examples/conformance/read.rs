@@ -156,9 +156,15 @@ fn array(example: &Example<'_>, name: &str) -> Value {
     }
 }
 
-/// Appends the lines of a shard's features and value ranges.
+/// Appends the lines of a shard's features and value ranges, without those of features that the version replaces or drops.
 fn columns(split: &Split, number: usize, shard: &Arc<Shard>, lines: &mut Vec<Value>) {
+    let companions = &split.entry().shards[number].companions;
+    let dropped = split.manifest().dropped_features();
     for column in shard.columns() {
+        let feature = column.feature().or(column.values_of());
+        if feature.is_some_and(|name| companions.column(name).is_some() || dropped.iter().any(|other| other == name)) {
+            continue;
+        }
         let values = match (column.feature(), column.values_of(), column.element()) {
             (Some(name), _, Element::I64) => shard.feature::<i64>(name).map(|column| {
                 column.map(|rows| json!(rows.iter().map(|row| row.map(|n| n.to_string())).collect::<Vec<_>>()))
@@ -193,11 +199,11 @@ fn ranges(row: &[u8]) -> Vec<Value> {
 fn lookups(split: &Split, shards: &[(usize, Arc<Shard>)]) -> Vec<Value> {
     let (mut seen, mut lines) = (BTreeSet::new(), vec![]);
     for (number, shard) in shards {
-        for row in 0..shard.records() {
+        let Ok(rows) = split.rows(*number) else { continue };
+        for (id, row) in rows {
             let Ok(key) = shard.key(row) else { break };
             if seen.insert(key.to_vec()) {
-                lines
-                    .push(json!({"split": split.name(), "lookup": hex(&key), "record": split.starts()[*number] + row}));
+                lines.push(json!({"split": split.name(), "lookup": hex(&key), "record": id}));
             }
         }
     }

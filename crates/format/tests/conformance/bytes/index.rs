@@ -63,6 +63,8 @@ fn validity<T>(rows: &[Option<T>]) -> Option<Vec<u8>> {
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) minor: u16,
+    /// 1 in a companion.
+    pub(crate) required_flags: u32,
     pub(crate) optional_flags: u32,
     pub(crate) records: u64,
     pub(crate) shard_bytes: u64,
@@ -99,7 +101,7 @@ pub(crate) fn file(header: &Header, columns: &[Column]) -> Vec<u8> {
     directory.extend(names);
     let mut file = b"\x89STI\r\n\x1a\n\x01\x00".to_vec();
     file.extend(header.minor.to_le_bytes());
-    file.extend(0u32.to_le_bytes());
+    file.extend(header.required_flags.to_le_bytes());
     file.extend(header.optional_flags.to_le_bytes());
     file.extend((columns.len() as u32).to_le_bytes());
     file.extend(header.records.to_le_bytes());

@@ -15,6 +15,35 @@ pub(crate) struct Members<'a> {
     pub(crate) private: &'a [(&'a str, &'a str)],
     /// Names and logical types of the features that have one.
     pub(crate) logical: &'a [(&'a str, &'a str)],
+    /// Of a changed dataset.
+    pub(crate) version: Option<Version<'a>>,
+}
+
+/// The members of a changed dataset.
+pub(crate) struct Version<'a> {
+    pub(crate) number: u64,
+    pub(crate) parent: &'a str,
+    pub(crate) command: &'a str,
+    /// `message` or `author`, and its value.
+    pub(crate) given: &'a [(&'a str, &'a str)],
+    pub(crate) tags: &'a [(&'a str, u64)],
+    /// Names of features, each with its type; without one it is dropped.
+    pub(crate) columns: Vec<(&'a str, Option<&'a str>)>,
+}
+
+impl Version<'_> {
+    /// Returns the members that follow `created_by`.
+    fn lines(&self) -> [String; 2] {
+        let given: String = self.given.iter().map(|(name, value)| format!(", \"{name}\": {}", string(value))).collect();
+        let tags: Vec<String> = self
+            .tags
+            .iter()
+            .map(|(name, number)| format!("{{\"name\": {}, \"number\": {number}}}", string(name)))
+            .collect();
+        let (number, parent, command) = (self.number, self.parent, string(self.command));
+        let version = format!("{{\"number\": {number}, \"parent\": \"{parent}\", \"command\": {command}{given}}}");
+        [format!("\"dataset_version\": {version}"), format!("\"tags\": {}", array("  ", &tags))]
+    }
 }
 
 /// Returns a string in JSON, escaped as a writer escapes it.
@@ -47,15 +76,12 @@ fn array(indent: &str, items: &[String]) -> String {
 /// Returns the manifest in its canonical layout.
 pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
     let nullable = |name: Option<&str>| name.map_or("null".to_owned(), string);
-    let features: Vec<String> = members
-        .features
-        .iter()
-        .map(|(name, kind)| {
-            let logical = members.logical.iter().find(|(feature, _)| feature == name);
-            let logical = logical.map_or(String::new(), |(_, logical)| format!(", \"logical\": {}", string(logical)));
-            format!("{{\"name\": {}, \"type\": {}{logical}}}", string(name), string(kind))
-        })
-        .collect();
+    let feature = |name: &str, kind: &str| {
+        let logical = members.logical.iter().find(|(feature, _)| *feature == name);
+        let logical = logical.map_or(String::new(), |(_, logical)| format!(", \"logical\": {}", string(logical)));
+        format!("{{\"name\": {}, \"type\": {}{logical}}}", string(name), string(kind))
+    };
+    let features: Vec<String> = members.features.iter().map(|(name, kind)| feature(name, kind)).collect();
     let classes: Vec<String> = members.classes.iter().map(|class| string(class)).collect();
     let splits: Vec<String> = members
         .splits
@@ -64,17 +90,26 @@ pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
         .collect();
     let mut lines = vec![
         "\"format\": \"shardtool\"".to_owned(),
-        format!("\"version\": \"1.{}\"", u8::from(!members.logical.is_empty())),
+        format!("\"version\": \"1.{}\"", u8::from(!members.logical.is_empty() || members.version.is_some())),
     ];
     if !members.requires.is_empty() {
         let names: Vec<String> = members.requires.iter().map(|name| string(name)).collect();
         lines.push(format!("\"requires\": [{}]", names.join(", ")));
     }
     lines.push("\"created_by\": \"shardtool fixtures\"".to_owned());
+    lines.extend(members.version.iter().flat_map(Version::lines));
     lines.push(format!("\"image\": {}", nullable(members.image)));
     lines.push(format!("\"label\": {}", nullable(members.label)));
     lines.push(format!("\"label_offset\": {}", members.label_offset));
     lines.push(format!("\"features\": {}", array("  ", &features)));
+    if let Some(version) = &members.version {
+        let column = |(name, kind): &(&str, Option<&str>)| match kind {
+            Some(kind) => feature(name, kind),
+            None => format!("{{\"name\": {}, \"dropped\": true}}", string(name)),
+        };
+        let columns: Vec<String> = version.columns.iter().map(column).collect();
+        lines.push(format!("\"columns\": {}", array("  ", &columns)));
+    }
     lines.push(format!("\"classes\": {}", array("  ", &classes)));
     lines.push(format!("\"splits\": {}", array("  ", &splits)));
     lines.extend(members.private.iter().map(|(name, value)| format!("{}: {}", string(name), string(value))));

@@ -9,6 +9,7 @@ mod mixed;
 pub(crate) mod sequence;
 mod several;
 pub(crate) mod tiny;
+pub(crate) mod versions;
 mod zstd;
 
 use crate::dataset::{Dataset, Files};
@@ -44,6 +45,8 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("private", manifests::private()),
         ("nothing", manifests::nothing()),
         ("frames", manifests::frames()),
+        ("versions", versions::versions()),
+        ("deleted-rows", versions::deleted_rows()),
     ]
 }
 

@@ -102,7 +102,9 @@ impl Manifest {
             }
             sorted("column of a shard", companions.columns.iter().map(|column| column.feature()))?;
             for column in &companions.columns {
-                if !versions.columns.iter().any(|listed| listed.name == column.feature()) {
+                // A name without a prefix names no feature.
+                let prefixed = column.feature() != column.name;
+                if !prefixed || !versions.columns.iter().any(|listed| listed.name == column.feature()) {
                     return Err(wrong("column of a shard", &column.name, "not listed in `columns`"));
                 }
                 check_part(&column.index, ".columns")?;

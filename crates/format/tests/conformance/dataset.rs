@@ -141,7 +141,12 @@ impl Dataset {
             read.extend(columns);
             read.extend(lookups.iter().map(|(key, record)| json!({"split": name, "lookup": key, "record": record})));
         }
-        Expected { requires: self.requires.iter().map(|name| name.to_string()).collect(), read, findings: vec![] }
+        Expected {
+            requires: self.requires.iter().map(|name| name.to_string()).collect(),
+            read,
+            findings: vec![],
+            good: None,
+        }
     }
 
     /// Returns whether a column of the index is of a feature that the version replaces or drops.

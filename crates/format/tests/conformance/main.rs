@@ -15,10 +15,12 @@ mod version;
 mod written;
 
 use dataset::Files;
+use shardtool_format::checksum::crc32c;
+use shardtool_format::example::Feature;
 use shardtool_format::frame::{self, Check};
-use shardtool_format::index::{self, Index};
-use shardtool_format::manifest::Manifest;
-use shardtool_format::{Error, names};
+use shardtool_format::index::{self, Element, Index};
+use shardtool_format::manifest::{DType, FilePart, Manifest, Shard};
+use shardtool_format::{DeletedRows, Error, names};
 use std::path::{Path, PathBuf};
 
 const KIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance");
@@ -88,6 +90,43 @@ fn first_error(files: &Files) -> Result<(), Error> {
             let data = frame::data(rest, offset, Check::Data)?;
             if !manifest.is_opaque() {
                 manifest.message().parse(data)?;
+            }
+        }
+        companions(&manifest, shard, files)?;
+    }
+    Ok(())
+}
+
+/// Checks the bitmap and the companions of a shard that are whole and have the CRC of the manifest.
+fn companions(manifest: &Manifest, shard: &Shard, files: &Files) -> Result<(), Error> {
+    let part = |part: &FilePart| {
+        let file = files.get(&format!("{}/{}", names::COLUMNS_FOLDER, part.file))?;
+        file.get(part.offset as usize..part.end()? as usize)
+    };
+    if let Some((deleted, bits)) = shard.companions.deleted.as_ref().and_then(|d| Some((d, part(&d.bitmap)?)))
+        && crc32c(bits) == deleted.bitmap.crc32c
+    {
+        DeletedRows::parse(bits, shard.records, deleted.rows)?;
+    }
+    for companion in &shard.companions.columns {
+        let Some(index) = part(&companion.index).map(Index::parse_companion).transpose()? else { continue };
+        let element = match manifest.dtype(companion.feature()).map(DType::stored) {
+            Some(DType::Int64) if !companion.is_encoded() => Element::I64,
+            Some(DType::Float) if !companion.is_encoded() => Element::F32,
+            _ => Element::Bytes,
+        };
+        let column = companion.name.clone();
+        if !matches!(index.columns(), [only] if only.name() == column && only.element() == element) {
+            return Err(Error::IndexColumn { column });
+        }
+        if index.records() != shard.records {
+            continue;
+        }
+        index.check(0)?;
+        let rows = index.variable(0).filter(|_| companion.is_encoded());
+        for (row, message) in (0..).zip(rows.iter().flat_map(|rows| rows.iter())) {
+            if message.is_some_and(|message| Feature::parse(message).is_err()) {
+                return Err(Error::ColumnValue { column, row, problem: "not a Feature" });
             }
         }
     }

@@ -27,7 +27,7 @@ fn line(folder: &Path, finding: &Finding) -> Value {
     let file = finding.file.strip_prefix(folder).expect("a file of the dataset");
     let file = file.to_str().expect("UTF-8").replace('\\', "/");
     let name = finding.name();
-    // The crate also says where in an index it found something.
-    let offset = finding.offset.filter(|_| !file.starts_with("_index/"));
+    // The crate also says where in an index or a companion it found something.
+    let offset = finding.offset.filter(|_| !file.starts_with("_index/") && !file.starts_with("_columns/"));
     json!({"finding": name, "file": file, "record": finding.record, "offset": offset})
 }

@@ -12,6 +12,8 @@ mod manifest_json;
 mod manifest_values;
 mod mismatches;
 mod pixels;
+mod version_members;
+mod versions;
 
 use crate::dataset::{Dataset, Files};
 use crate::expected::Expected;
@@ -36,6 +38,7 @@ pub(crate) fn all() -> Vec<Case> {
         files::all(),
         manifest_json::all(),
         manifest_values::all(),
+        versions::all(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -86,7 +86,7 @@ def show_record(manifest, split, i: int):
         "image": None if image is None else digest(image),
         "class": None if class_id is None else str(class_id),
     }
-    if manifest.features:
+    if manifest.stored:
         line["features"] = {name: feature(value) for name, value in features.items()}
     numbers = {name: logical(kind, record.numbers(name)) for name, kind in manifest.logical.items() if name in features}
     if numbers:
@@ -99,14 +99,16 @@ def show_record(manifest, split, i: int):
     show(**line)
 
 
-def show_columns(split, number: int):
-    """Shows the columns of features and value ranges in one shard."""
+def show_columns(manifest, split, number: int):
+    """Shows the columns of features and value ranges in one shard, without those that the version replaces or drops."""
+    changed = {*split.shards[number].companions, *manifest.dropped}
     try:
         index = reader.open_index(split.folder, split.shards[number])
     except reader.Damage:
         return
     for column in index.columns.values():
-        if not column.name.startswith(("feature:", "values:")):
+        prefix, _, name = column.name.partition(":")
+        if prefix not in ("feature", "values") or name in changed:
             continue
         try:
             column.check()
@@ -133,7 +135,7 @@ def read(folder: str):
         for i in range(len(split)):
             show_record(dataset.manifest, split, i)
         for number in range(len(split.shards)):
-            show_columns(split, number)
+            show_columns(dataset.manifest, split, number)
         damaged: list = []
         for key, record in split.keys(lambda file, damage: damaged.append(file)).items():
             show(split=name, lookup=key.hex(), record=record if damaged else split.lookup(key))

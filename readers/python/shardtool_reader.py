@@ -1,8 +1,8 @@
-"""Reads shardtool datasets, version 1.0. Needs only Python's standard library (3.9 or later).
+"""Reads shardtool datasets, version 1.1. Needs only Python's standard library (3.9 or later).
 
 Written from `format-spec.md` alone, with its terms (`order-spec.md`: `shardtool_order.py`).
 
-    Dataset(folder)            reads and checks the manifest, nothing else
+    Dataset(folder)            reads and checks the manifest, nothing else; Dataset(folder, version="paper") an earlier version
     dataset.splits["train"]    a Split: len(), [i], lookup(key), iteration
     split[i]                   a Record: data, key, image, columns, features, class_id, pixels(), array(name)
     verify(folder)             every Damage in a dataset, and the number of records without one
@@ -37,7 +37,7 @@ except ImportError:
 
 MAX_DEPTH = 127  # of arrays and objects in a manifest; a dataset itself needs four
 MAX_DECODED = 1 << 30  # bytes of one image or array that are decompressed
-KNOWN_REQUIREMENTS = ("sequence-example",)
+KNOWN_REQUIREMENTS = ("sequence-example", "versions")
 
 
 class Damage(Exception):
@@ -97,8 +97,40 @@ def masked(crc: int) -> int:
 # --- manifest ---
 
 
+class FilePart(NamedTuple):
+    """Where a companion lies: a part of a file in `_columns`."""
+
+    file: str
+    offset: int
+    bytes: int
+    crc32c: int
+
+    @property
+    def path(self) -> str:
+        return f"_columns/{self.file}"
+
+
+class Deleted(NamedTuple):
+    """The number of a shard's deleted rows, and their bitmap."""
+
+    rows: int
+    bitmap: FilePart
+
+
+class Companion(NamedTuple):
+    """A column that replaces a feature in a shard: `feature:NAME`, or `encoded:NAME` whose rows are messages."""
+
+    name: str
+    part: FilePart
+
+    @property
+    def is_encoded(self) -> bool:
+        return self.name.startswith("encoded:")
+
+
 class ShardEntry(NamedTuple):
-    """One shard's line of the manifest; `first` is the number of its first record in the split."""
+    """One shard's line of the manifest; `first` is the number of its first record in the split. `records` counts all rows;
+    `companions` are by feature."""
 
     file: str
     records: int
@@ -108,6 +140,13 @@ class ShardEntry(NamedTuple):
     index_crc32c: int
     sha256: Optional[str]
     first: int
+    deleted: Optional[Deleted]
+    companions: dict
+
+    @property
+    def live(self) -> int:
+        """Rows that are not deleted."""
+        return self.records if self.deleted is None else self.records - self.deleted.rows
 
 
 class _Object(list):
@@ -118,6 +157,10 @@ _END = re.compile(rb'\n  "crc32c": "([0-9a-f]{8})"\n\}\n\Z')
 _VERSION_1 = re.compile(r"1\.(0|[1-9][0-9]*)")
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _FORBIDDEN_IN_FILE = re.compile("[/\\\\:\0-\x1f\x7f-\x9f]")
+_TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,99}")
+_COMPANION_FILE = re.compile(r"[0-9a-f]{16}\.columns")
+_BITMAP_FILE = re.compile(r"[0-9a-f]{16}\.deleted")
+_VERSION_FOLDERS = (b"_versions", b"_columns")
 _DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]", re.ASCII | re.IGNORECASE)
 
 
@@ -141,6 +184,8 @@ _TYPES = {
     "string": _is_string,
     "string or null": lambda v: v is None or isinstance(v, str),
     "array": _is_array,
+    "object": lambda v: isinstance(v, _Object),
+    "boolean": lambda v: isinstance(v, bool),
     "strings": _is_strings,
     "i64": lambda v: type(v) is int and -(2**63) <= v < 2**63,
     "u64": lambda v: type(v) is int and 0 <= v < 2**64,
@@ -175,6 +220,15 @@ _SHARD = {
     "index_crc32c": "CRC",
     "sha256": "SHA-256",
 }
+# Further members of a dataset that requires `versions`.
+_CHANGED = {"dataset_version": "object", "tags": "array", "columns": "array"}
+_CHANGED_SHARD = {"deleted": "object", "columns": "array"}
+_VERSION = {"number": "u64", "parent": "CRC", "command": "string", "message": "string", "author": "string"}
+_TAG = {"name": "string", "number": "u64"}
+_COLUMN = {**_FEATURE, "dropped": "boolean"}
+_PART = {"file": "string", "offset": "u64", "bytes": "u64", "crc32c": "CRC"}
+_DELETED = {"rows": "u64", **_PART}
+_COMPANION = {"name": "string", **_PART}
 
 
 def _refuse(name: str, text: str):
@@ -268,6 +322,12 @@ def _check_file_name(file: str):
         _refuse("ManifestValue", f"file name {file!r} is a device name of Windows")
 
 
+def _own_crc(data: bytes) -> Optional[str]:
+    """Returns the digits that end a manifest, unchecked."""
+    end = _END.search(data)
+    return None if end is None else end[1].decode()
+
+
 def _check_crc(data: bytes):
     end = _END.search(data)
     if end is None:
@@ -277,10 +337,23 @@ def _check_crc(data: bytes):
         _refuse("ManifestCrc", f"expected {end[1].decode()}, found {found:08x}: `shardtool repair --reseal` corrects it")
 
 
+def _file_part(members: dict, names) -> FilePart:
+    """Returns where a companion lies, checked."""
+    if not names.fullmatch(members["file"]):
+        _refuse("ManifestValue", f"{members['file']!r} is not the name of a file of companions")
+    if members["offset"] + members["bytes"] >= 2**64:
+        _refuse("ManifestValue", f"a part of {members['file']!r} ends past 2⁶⁴")
+    return FilePart(members["file"], members["offset"], members["bytes"], int(members["crc32c"], 16))
+
+
 class Manifest:
     """The contents of `dataset.json`. The constructor checks them and raises Damage."""
 
+    version: int = 1  #: Number of the version of a changed dataset.
+
     def __init__(self, data: bytes):
+        self.tags: dict[str, int] = {}
+        self.dropped: list[str] = []
         _check_crc(data)
         root = _parse_json(data)
         identity = _members(root, _IDENTITY, optional=_IDENTITY)
@@ -293,6 +366,8 @@ class Manifest:
             if name not in KNOWN_REQUIREMENTS:
                 _refuse("ManifestRequires", f"this reader does not know {name!r}")
         self._read_members(root)
+        if "versions" in self.requires:
+            self._read_version(root)
         self._check_values()
 
     def _read_members(self, root):
@@ -303,15 +378,55 @@ class Manifest:
         self.label_offset: int = members["label_offset"]
         self.classes: list[str] = members["classes"]
         self._features = [_members(item, _FEATURE, optional=("logical",)) for item in members["features"]]
-        self.features: dict[str, str] = {feature["name"]: feature["type"] for feature in self._features}
-        known = [feature for feature in self._features if feature.get("logical") in _LOGICAL]
+        #: Types of the features of the records: in the shards, and of this version.
+        self.stored: dict[str, str] = {feature["name"]: feature["type"] for feature in self._features}
+        self.features: dict[str, str] = dict(self.stored)
+        #: Logical type of each feature that has one of 1.1.
+        self.logical: dict[str, str] = self._logical_types(self._features)
+        self._splits = [_members(item, _SPLIT) for item in members["splits"]]
+        types, optional = dict(_SHARD), ["sha256"]
+        if "versions" in self.requires:
+            types.update(_CHANGED_SHARD)
+            optional += _CHANGED_SHARD
+        for split in self._splits:
+            split["shards"] = [self._shard(_members(item, types, optional)) for item in split["shards"]]
+
+    @staticmethod
+    def _shard(members: dict) -> dict:
+        """Reads what a changed dataset says of a shard."""
+        if "deleted" in members:
+            members["deleted"] = _members(members["deleted"], _DELETED)
+        members["columns"] = [_members(item, _COMPANION) for item in members.get("columns", ())]
+        return members
+
+    @staticmethod
+    def _logical_types(features: list) -> dict:
+        known = [feature for feature in features if feature.get("logical") in _LOGICAL]
         if any(feature["type"] != "bytes" for feature in known):
             _refuse("ManifestSyntax", "a logical type of a feature that is not of type bytes")
-        #: Logical type of each feature that has one of 1.1.
-        self.logical: dict[str, str] = {feature["name"]: feature["logical"] for feature in known}
-        self._splits = [_members(item, _SPLIT) for item in members["splits"]]
-        for split in self._splits:
-            split["shards"] = [_members(item, _SHARD, optional=("sha256",)) for item in split["shards"]]
+        return {feature["name"]: feature["logical"] for feature in known}
+
+    def _read_version(self, root):
+        """Reads the members of a changed dataset, and makes `features` and `logical` those of its version."""
+        members = _members(root, _CHANGED, optional=("tags", "columns"))
+        version = _members(members["dataset_version"], _VERSION, optional=("message", "author"))
+        self.version = version["number"]
+        self._tags = [_members(item, _TAG) for item in members.get("tags", ())]
+        self._columns = [_members(item, _COLUMN, ("type", "logical", "dropped")) for item in members.get("columns", ())]
+        for column in self._columns:
+            if ("type" in column) == column.get("dropped", False):
+                _refuse("ManifestSyntax", f"column {column['name']!r} has neither a type nor is dropped, or both")
+        listed = [column for column in self._columns if "type" in column]
+        self._column_types = {column["name"]: column["type"] for column in listed}
+        self._column_logical = self._logical_types(listed)
+        #: Names of the features that the records in the shards have and this version has not.
+        self.dropped: list[str] = [column["name"] for column in self._columns if "type" not in column]
+        for name in self.dropped:
+            self.features.pop(name, None)
+            self.logical.pop(name, None)
+        self._stored_logical = dict(self.logical)
+        self.features.update(self._column_types)
+        self.logical.update(self._column_logical)
 
     @staticmethod
     def _private_members(root) -> dict:
@@ -326,8 +441,29 @@ class Manifest:
             found[name] = member
         return found
 
+    def _check_version(self):
+        if self.version == 0:
+            _refuse("ManifestValue", "version 0: versions are numbered from 1")
+        _check_ascending("tags", [tag["name"] for tag in self._tags])
+        for tag in self._tags:
+            if not _TAG_NAME.fullmatch(tag["name"]) or _is_hex(tag["name"], 8):
+                _refuse("ManifestValue", f"{tag['name']!r} is not a valid tag")
+            if not 1 <= tag["number"] <= self.version:
+                _refuse("ManifestValue", f"tag {tag['name']!r} is of version {tag['number']} of {self.version}")
+        self.tags = {tag["name"]: tag["number"] for tag in self._tags}
+        _check_ascending("columns", [column["name"] for column in self._columns])
+        for name, kind in self._column_types.items():
+            same = self._column_logical.get(name) == self._stored_logical.get(name)
+            if name in self.stored and not (self.stored[name] == kind and same):
+                _refuse("ManifestValue", f"column {name!r} is of another type than the feature")
+        for name in self.dropped:
+            if name not in self.stored:
+                _refuse("ManifestValue", f"{name!r} is dropped, but is not a feature")
+
     def _check_values(self):
         _check_ascending("requires", self.requires)
+        if "versions" in self.requires:
+            self._check_version()
         _check_ascending("features", [feature["name"] for feature in self._features])
         if self.image is not None and self.features.get(self.image) != "bytes":
             _refuse("ManifestValue", f"image {self.image!r} is not a feature of type bytes")
@@ -343,13 +479,43 @@ class Manifest:
                 _refuse("ManifestValue", f"{split['name']!r} is not a valid split name")
             if _is_device(split["name"]):
                 _refuse("ManifestValue", f"split name {split['name']!r} is a device name of Windows")
+            self._check_folder(split["name"])
             self.splits[split["name"]] = self._shards(split, files)
 
-    @staticmethod
-    def _shards(split: dict, files: set) -> list:
-        first, shards = 0, []
+    def _check_folder(self, name: str):
+        if "versions" in self.requires and name.encode("utf-8").lower() in _VERSION_FOLDERS:
+            _refuse("ManifestValue", f"{name!r} is the name of a folder of the dataset")
+
+    def _deleted(self, item: dict) -> Optional[Deleted]:
+        """Returns the deleted rows of a shard, checked."""
+        if "deleted" not in item:
+            return None
+        rows = item["deleted"]["rows"]
+        if not 1 <= rows <= item["records"]:
+            _refuse("ManifestValue", f"{item['file']!r}: {rows} deleted rows of {item['records']}")
+        bitmap = _file_part(item["deleted"], _BITMAP_FILE)
+        if bitmap.bytes != (item["records"] + 7) // 8:
+            _refuse("ManifestValue", f"{item['file']!r}: a bitmap of {bitmap.bytes} bytes for {item['records']} records")
+        return Deleted(rows, bitmap)
+
+    def _companions(self, item: dict) -> dict:
+        """Returns the companions of a shard by feature, checked."""
+        found = {}
+        for column in item["columns"]:
+            prefix, _, feature = column["name"].partition(":")
+            if prefix not in ("feature", "encoded") or feature not in self._column_types:
+                _refuse("ManifestValue", f"{item['file']!r}: {column['name']!r} is not of a listed column")
+            if column["offset"] % 64 != 0:
+                _refuse("ManifestValue", f"{item['file']!r}: offset {column['offset']} is not a multiple of 64")
+            found[feature] = Companion(column["name"], _file_part(column, _COMPANION_FILE))
+        _check_ascending("companions", [column["name"].partition(":")[2] for column in item["columns"]])
+        return found
+
+    def _shards(self, split: dict, files: set) -> list:
+        first, records, shards = 0, 0, []
         for item in split["shards"]:
             _check_file_name(item["file"])
+            self._check_folder(item["file"])
             if item["file"] in files:
                 _refuse("ManifestValue", f"file {item['file']!r} is listed twice")
             files.add(item["file"])
@@ -363,16 +529,33 @@ class Manifest:
                     index_crc32c=int(item["index_crc32c"], 16),
                     sha256=item.get("sha256"),
                     first=first,
+                    deleted=self._deleted(item),
+                    companions=self._companions(item),
                 )
             )
-            first += item["records"]
-        if first >= 2**63:
-            _refuse("ManifestValue", f"split {split['name']!r} has {first} records")
+            first += shards[-1].live
+            records += item["records"]
+        if records >= 2**63:
+            _refuse("ManifestValue", f"split {split['name']!r} has {records} records")
         return shards
 
     def fingerprint(self, split: str) -> int:
         """Returns the fingerprint, a CRC32C that changes if a record of the split or their order changes."""
-        return crc32c(b"".join(struct.pack("<QQI", s.records, s.bytes, s.crc32c) for s in self.splits[split]))
+        shards = self.splits[split]
+        data = b"".join(struct.pack("<QQI", s.records, s.bytes, s.crc32c) for s in shards)
+        if any(shard.deleted is not None or shard.companions for shard in shards):
+            data += b"".join(map(self._companion_numbers, shards))
+        return crc32c(data)
+
+    @staticmethod
+    def _companion_numbers(shard: ShardEntry) -> bytes:
+        """Returns what the companions of a shard add to the fingerprint."""
+        rows, crc = (0, 0) if shard.deleted is None else (shard.deleted.rows, shard.deleted.bitmap.crc32c)
+        data = struct.pack("<QII", rows, crc, len(shard.companions))
+        for companion in shard.companions.values():
+            name = companion.name.encode("utf-8")
+            data += struct.pack("<I", len(name)) + name + struct.pack("<I", companion.part.crc32c)
+        return data
 
 
 # --- files ---
@@ -630,11 +813,44 @@ def parse_sequence_example(data) -> dict:
 
 def parse_record(data, manifest: Manifest) -> dict:
     """Returns the features of a record, by name; none in an opaque dataset. Raises ValueError."""
-    if not manifest.features:
+    if not manifest.stored:
         return {}
     if "sequence-example" in manifest.requires:
         return parse_sequence_example(data)
     return parse_example(data)
+
+
+def _encode_varint(value: int) -> bytes:
+    data = bytearray()
+    while value > 127:
+        data.append(value & 127 | 128)
+        value >>= 7
+    data.append(value)
+    return bytes(data)
+
+
+def _encode_field(number: int, content: bytes) -> bytes:
+    return _encode_varint(number << 3 | 2) + _encode_varint(len(content)) + content
+
+
+def _encode_list(feature: Feature) -> bytes:
+    if feature.kind == "bytes":
+        return b"".join(_encode_field(1, value) for value in feature.stored)
+    if feature.kind == "float":
+        packed = struct.pack(f"<{len(feature.stored)}I", *feature.stored)
+    else:
+        packed = b"".join(_encode_varint(value % 2**64) for value in feature.stored)
+    return _encode_field(1, packed) if packed else b""
+
+
+def encode_example(features: dict) -> bytes:
+    """Returns the canonical `tf.train.Example` of features."""
+    numbers = {kind: number for number, kind in KINDS.items()}
+    data = b""
+    for name, feature in sorted((name.encode("utf-8"), feature) for name, feature in features.items()):
+        value = _encode_field(numbers[feature.kind], _encode_list(feature))
+        data += _encode_field(1, _encode_field(1, name) + _encode_field(2, value))
+    return _encode_field(1, data)
 
 
 def one(features: dict, name: Optional[str], kind: str):
@@ -1127,10 +1343,10 @@ class Column:
 
 
 class Index:
-    """The index of a shard. Opening it checks header, directory and the padding after the directory."""
+    """The index of a shard, or a companion. Opening it checks header, directory and the padding after the directory."""
 
-    def __init__(self, data, file: str):
-        self.data, self.file = data, file
+    def __init__(self, data, file: str, flags: int = 0):
+        self.data, self.file, self.flags = data, file, flags
         self._read_header()
         self._read_directory()
 
@@ -1153,8 +1369,10 @@ class Index:
             raise self._damage("IndexHeaderCrc", f"expected {header_crc:08x}, found {found:08x}")
         if major != 1:
             raise self._damage("IndexVersion", f"expected major version 1, found {major}")
-        if required != 0:
+        if required & ~self.flags:
             raise self._damage("IndexFlags", f"required flags {required:#x}")
+        if required != self.flags:
+            raise self._damage("IndexLayout", "an index in the place of a companion")
         if len(data) < length:
             raise self._damage("IndexTruncated", f"expected {length} bytes, found {len(data)}")
         if len(data) > length:
@@ -1246,6 +1464,22 @@ class Index:
 
     def compare(self, entry: ShardEntry):
         """Compares the index with the manifest, and its columns with the specification."""
+        self.compare_shard(entry)
+        for name in _REQUIRED:
+            if name not in self.columns:
+                raise self._damage("IndexColumn", f"column {name} is absent")
+        for column in self.columns.values():
+            self._check_column(column)
+
+    def only_column(self, name: str, form: tuple) -> Column:
+        """Returns the column of a companion, which must have this name, kind and element."""
+        found = [(column.name, column.kind, column.element) for column in self.columns.values()]
+        if found != [(name, *form)]:
+            raise self._damage("IndexColumn", f"expected the column {name} only")
+        return self.columns[name]
+
+    def compare_shard(self, entry: ShardEntry):
+        """Compares records, length and CRC of the shard with the manifest."""
         if self.records != entry.records:
             raise self._damage("RecordCount", f"expected {entry.records} records, found {self.records}")
         if self.shard_bytes != entry.bytes:
@@ -1254,11 +1488,6 @@ class Index:
             raise self._damage(
                 "IndexMismatch", f"expected a shard with CRC {entry.crc32c:08x}, found {self.shard_crc32c:08x}"
             )
-        for name in _REQUIRED:
-            if name not in self.columns:
-                raise self._damage("IndexColumn", f"column {name} is absent")
-        for column in self.columns.values():
-            self._check_column(column)
 
     def _check_column(self, column: Column):
         name = column.name
@@ -1292,6 +1521,71 @@ def open_index(folder: Path, entry: ShardEntry) -> Index:
     return index
 
 
+# --- changed datasets ---
+
+COMPANION_FLAG = 1
+_FORMS = {kind: form for form, kind in _FEATURE_COLUMNS.items()}
+
+
+def _read_part(folder: Path, part: FilePart):
+    data = _map(folder / part.path, "MissingCompanion", part.path)
+    end = part.offset + part.bytes
+    if end > len(data):
+        raise Damage("MissingCompanion", part.path, f"expected at least {end} bytes, found {len(data)}")
+    return data[part.offset : end]
+
+
+def _check_part(data, part: FilePart):
+    found = crc32c(data)
+    if found != part.crc32c:
+        text = f"{part.bytes} bytes at {part.offset}: expected {part.crc32c:08x}, found {found:08x}"
+        raise Damage("CompanionCrc", part.path, text)
+
+
+def live_rows(folder: Path, entry: ShardEntry):
+    """Returns the rows of a shard that are not deleted, in order."""
+    if entry.deleted is None:
+        return range(entry.records)
+    bitmap = entry.deleted.bitmap
+    bits = _read_part(folder, bitmap)
+    _check_part(bits, bitmap)
+    deleted = {row for row in range(8 * len(bits)) if bits[row // 8] >> row % 8 & 1}
+    if deleted and max(deleted) >= entry.records:
+        raise Damage("BitmapValue", bitmap.path, "unused bits of the bitmap are not 0")
+    if len(deleted) != entry.deleted.rows:
+        raise Damage("BitmapValue", bitmap.path, f"expected {entry.deleted.rows} deleted rows, found {len(deleted)}")
+    return [row for row in range(entry.records) if row not in deleted]
+
+
+class ChangedFeature:
+    """A feature of a shard whose values lie in a companion. Opening it checks the companion."""
+
+    def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry, name: str):
+        companion = entry.companions[name]
+        self.name, self.kind, self.companion = name, manifest.features[name], companion
+        self.data = _read_part(folder, companion.part)
+        index = Index(self.data, companion.part.path, COMPANION_FLAG)
+        index.compare_shard(entry)
+        form = (VARIABLE, BYTES) if companion.is_encoded else _FORMS[self.kind]
+        self._column = index.only_column(companion.name, form)
+        self._column.check()
+
+    def row(self, row: int) -> Optional[Feature]:
+        """Returns the feature of a record; None if it has none."""
+        value = self._column.stored(row)
+        if value is None:
+            return None
+        if self.companion.is_encoded:
+            try:
+                return _read_feature(value, 0, len(value))
+            except ValueError as error:
+                text = f"{self.companion.name}: row {row} is not a Feature: {error}"
+                raise Damage("ColumnValue", self.companion.part.path, text) from None
+        feature = Feature(self.kind)
+        feature.stored.append(value)
+        return feature
+
+
 def _shard_length(entry: ShardEntry, found: int, row: Optional[int] = None, offset: Optional[int] = None) -> Damage:
     return Damage("ShardLength", entry.file, f"expected {entry.bytes} bytes, found {found}", row, offset)
 
@@ -1300,9 +1594,29 @@ class Shard:
     """A shard and its index, opened."""
 
     def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry):
-        self.manifest, self.entry = manifest, entry
+        self.manifest, self.entry, self._folder = manifest, entry, folder
         self.data = _map(folder / entry.file, "MissingShard", entry.file)
         self.index = open_index(folder, entry)
+        self.live = live_rows(folder, entry)
+        self._changed: Optional[list] = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether records of the version are other bytes than those in the shard."""
+        return bool(self.entry.companions or self.manifest.dropped)
+
+    def composed(self, row: int, features: dict) -> bytes:
+        """Returns the record of the version, from the features of the record in the shard."""
+        if self._changed is None:
+            names = self.entry.companions
+            self._changed = [ChangedFeature(self._folder, self.manifest, self.entry, name) for name in names]
+        features = {name: feature for name, feature in features.items() if name not in self.manifest.dropped}
+        for changed in self._changed:
+            features.pop(changed.name, None)
+            feature = changed.row(row)
+            if feature is not None:
+                features[changed.name] = feature
+        return encode_example(features)
 
     def mismatch(self, text: str, row: int) -> Damage:
         return Damage("IndexMismatch", self.index.file, text, row)
@@ -1332,13 +1646,17 @@ class Shard:
 
 
 class Record:
-    """One sample. The CRC of `data` has been checked; values from the index are read on request."""
+    """One sample. The CRC of `data` has been checked; values from the index are read on request. In a changed dataset it is
+    the record of the version; `row` counts deleted rows, `id` does not."""
 
-    def __init__(self, shard: Shard, row: int, check_data_crc: bool):
-        self._shard, self.row = shard, row
-        self.id: int = shard.entry.first + row
-        self.data = shard.frame(row, check_data_crc)
+    def __init__(self, shard: Shard, number: int, check_data_crc: bool):
+        self._shard, self.row = shard, shard.live[number]
+        self.id: int = shard.entry.first + number
+        self.data = shard.frame(self.row, check_data_crc)
         self._features: Optional[dict] = None
+        if shard.is_changed:
+            self.data = shard.composed(self.row, self.features)
+            self._features = parse_example(self.data)
 
     @property
     def key(self) -> bytes:
@@ -1348,6 +1666,8 @@ class Record:
     @property
     def image(self):
         """The image as stored, at the range in the index; None if the record has none."""
+        if self._shard.is_changed:  # the index describes the record in the shard
+            return one(self.features, self._shard.manifest.image, "bytes")
         columns = self._shard.index.columns
         offset, length = columns["image_offset"][self.row], columns["image_length"][self.row]
         if offset + length > len(self.data):
@@ -1357,9 +1677,10 @@ class Record:
     @property
     def columns(self) -> dict:
         """The features of this record that the index has, by name; None is null. Of a feature that is absent here, the
-        value is unknown: see `features`."""
-        columns = self._shard.index.columns
-        return {name[8:]: columns[name][self.row] for name in columns if name.startswith("feature:")}
+        value is unknown: see `features`. Features that the version replaces or drops are absent."""
+        columns, changed = self._shard.index.columns, {*self._shard.entry.companions, *self._shard.manifest.dropped}
+        names = [name[8:] for name in columns if name.startswith("feature:")]
+        return {name: columns[f"feature:{name}"][self.row] for name in names if name not in changed}
 
     @property
     def features(self) -> dict:
@@ -1411,7 +1732,7 @@ class Split:
         self._keys: Optional[dict] = None
 
     def __len__(self) -> int:
-        return self.shards[-1].first + self.shards[-1].records if self.shards else 0
+        return self.shards[-1].first + self.shards[-1].live if self.shards else 0
 
     def __getitem__(self, i: int) -> Record:
         if not 0 <= i < len(self):
@@ -1449,13 +1770,14 @@ class Split:
             try:
                 column = open_index(self.folder, entry).columns["key"]
                 column.check()
+                rows = live_rows(self.folder, entry)
             except Damage as damage:
                 if on_damage is None:
                     raise
                 on_damage(entry.file, damage)
                 continue
-            for row in range(entry.records):
-                keys.setdefault(column[row], entry.first + row)
+            for number, row in enumerate(rows):
+                keys.setdefault(column[row], entry.first + number)
         return keys
 
     def __iter__(self) -> Iterator[Record]:
@@ -1478,10 +1800,36 @@ class Split:
 class Dataset:
     """The manifest and splits of a dataset. A shard is opened when one of its records is first read."""
 
-    def __init__(self, folder, check_data_crc: bool = True):
+    def __init__(self, folder, check_data_crc: bool = True, version=None):
+        """Opens the newest version, or the one with a number (int), a tag, or the CRC that ends its manifest (str)."""
         self.folder, self.check_data_crc = Path(folder), check_data_crc
-        self.manifest = Manifest((self.folder / "dataset.json").read_bytes())
+        data = (self.folder / "dataset.json").read_bytes()
+        self.manifest = Manifest(data)
+        if version is not None:
+            self.manifest = self._manifest_of(version, data)
         self.splits = {name: Split(self, name) for name in self.manifest.splits}
+
+    def _manifest_of(self, version, data: bytes) -> Manifest:
+        newest = self.manifest
+        if isinstance(version, str) and _is_hex(version, 8):
+            if _own_crc(data) == version:
+                return newest
+            for path in sorted((self.folder / "_versions").glob("*.json")):
+                if path.stem.isdigit() and _own_crc(path.read_bytes()) == version:
+                    return self._earlier(int(path.stem))
+            raise LookupError(f"no version with the CRC {version}")
+        number = newest.tags.get(version, version)
+        if number == newest.version:
+            return newest
+        if not isinstance(number, int) or not 1 <= number < newest.version:
+            raise LookupError(f"no version {version!r}")
+        return self._earlier(number)
+
+    def _earlier(self, number: int) -> Manifest:
+        manifest = Manifest((self.folder / "_versions" / f"{number:06}.json").read_bytes())
+        if manifest.version != number:
+            _refuse("ManifestValue", f"version {manifest.version} in the file of version {number}")
+        return manifest
 
 
 # --- verification ---
@@ -1512,11 +1860,13 @@ class _ShardCheck:
         self.folder, self.manifest, self.entry = folder, manifest, entry
         self.findings: list = []
         self.columns: dict = {}  # those that passed their check
+        self.live: set = set()  # rows that are records of the version and can be delivered
         self.good = 0
 
     def run(self):
         data = self._map_shard()
         self._open_index()
+        self._check_companions()
         if data is not None:
             self._read_frames(data)
             self._check_shard(data)
@@ -1551,6 +1901,36 @@ class _ShardCheck:
                 self.findings.append(damage)
                 continue
             self.columns[column.name] = column
+
+    def _check_companions(self):
+        try:
+            self.live = set(live_rows(self.folder, self.entry))
+        except Damage as damage:
+            self.findings.append(damage)
+        for name in self.entry.companions:
+            try:
+                changed = ChangedFeature(self.folder, self.manifest, self.entry, name)
+            except Damage as damage:
+                self.findings.append(damage)
+                self.live = set()
+                continue
+            try:
+                self._check_rows(changed)
+                _check_part(changed.data, changed.companion.part)
+            except Damage as damage:
+                self.findings.append(damage)
+
+    def _check_rows(self, changed: ChangedFeature):
+        """Checks each row. Raises the first Damage, which costs the records of such rows only."""
+        first = None
+        for row in range(self.entry.records):
+            try:
+                changed.row(row)
+            except Damage as damage:
+                self.live.discard(row)
+                first = first or damage
+        if first is not None:
+            raise first
 
     def _read_frames(self, data):
         """Reads the shard from its first frame to its last. Bytes past the manifest's length are ignored."""
@@ -1601,7 +1981,7 @@ class _ShardCheck:
         self._decode(lambda: pixels_of(features, self.manifest.image), row, frame.offset)
         for name in array_names(features):
             self._decode(lambda: array_of(features, name), row, frame.offset)
-        if row < self.entry.records and "record_offset" in self.columns and len(self.findings) == found:
+        if row in self.live and "record_offset" in self.columns and len(self.findings) == found:
             self.good += 1
 
     def _decode(self, decode: Callable, row: int, at: int):

@@ -68,6 +68,8 @@ damage! {
     /// The offsets or the validity bitmap of a column are inconsistent, a null row has a value, or value ranges are
     /// not whole.
     ColumnValue,
+    /// A bitmap of deleted rows has an unused bit that is not 0, or another number of rows than the manifest says.
+    BitmapValue,
     /// The manifest is not JSON, or members are absent, repeated or of another type.
     ManifestSyntax,
     /// The manifest does not end in its CRC, or the CRC does not match.
@@ -78,8 +80,6 @@ damage! {
     ManifestRequires,
     /// A member of the manifest has an impossible value.
     ManifestValue,
-    /// A bitmap of deleted rows has an unused bit that is not 0, or another number of rows than the manifest says.
-    BitmapValue,
     /// The manifest lists a shard that does not exist.
     MissingShard,
     /// A shard's index does not exist.

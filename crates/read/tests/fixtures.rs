@@ -129,7 +129,8 @@ fn keys_and_hints_of_hostile_datasets_never_panic() {
             for split in dataset.splits() {
                 for id in 0..split.len().min(100) {
                     split.will_need(id);
-                    let (shard, row) = split.locate(id).unwrap();
+                    // Without a good bitmap of deleted rows, it is unknown which row a record is.
+                    let Ok((shard, row)) = split.locate(id) else { continue };
                     if let Ok(shard) = split.shard(shard) {
                         let _ = shard.key(row);
                         shard.release(row);

@@ -47,6 +47,8 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("frames", manifests::frames()),
         ("versions", versions::versions()),
         ("deleted-rows", versions::deleted_rows()),
+        ("one-column", versions::one_column()),
+        ("dropped", versions::dropped()),
     ]
 }
 

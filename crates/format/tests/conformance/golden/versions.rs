@@ -144,3 +144,32 @@ pub(crate) fn deleted_rows() -> Dataset {
     let splits = vec![("test", test), ("train", shards)];
     Dataset { requires: vec!["versions"], version: Some(version), splits, ..before }
 }
+
+/// A column in the first of two shards, and nothing dropped: records of the second shard are what it holds.
+pub(crate) fn one_column() -> Dataset {
+    let keyed = |key: &str, n: i64| Sample::new([("image/key", text(key)), ("n", ints([n]))]);
+    let second = not_canonical(keyed("c", 3));
+    let shards = vec![Shard::new("train", 0, vec![keyed("a", 1), keyed("b", 2)]), Shard::new("train", 1, vec![second])];
+    let mut dataset = Dataset { image: None, label: None, ..Dataset::new(vec![("train", shards)]) };
+    let version = Version::after(&dataset, "column replace");
+    dataset.requires = vec!["versions"];
+    dataset.version = Some(Version { columns: vec![("n", Change::Column("int64"))], ..version });
+    let shard = dataset.shard();
+    let column = Column::nullable("feature:n", I64, &[Some(i64::MIN.to_le_bytes()), None]);
+    shard.companions = vec![Companion::new(shard, FIRST, 0, column)];
+    shard.rows = Some(vec![Some(keyed("a", i64::MIN)), Some(Sample::new([("image/key", text("b"))]))]);
+    dataset
+}
+
+/// The only feature is dropped: no shard has a companion, and records are Examples without features.
+pub(crate) fn dropped() -> Dataset {
+    let samples = vec![Sample::new([("n", ints([1]))]), Sample::new([("n", ints([2]))])];
+    let shard = Shard::new("train", 0, samples);
+    let mut dataset = Dataset { image: None, label: None, ..Dataset::new(vec![("train", vec![shard])]) };
+    let version = Version::after(&dataset, "column drop");
+    dataset.requires = vec!["versions"];
+    dataset.version = Some(Version { columns: vec![("n", Change::Dropped)], ..version });
+    let empty = || Some(Sample::new(Vec::<(String, List)>::new()));
+    dataset.shard().rows = Some(vec![empty(), empty()]);
+    dataset
+}

@@ -102,7 +102,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns the directory's entries after checking its CRC.
+    /// Returns the directory's entries after checking its CRC and the padding after it.
     pub(super) fn directory<'a>(&self, file: &'a [u8]) -> Result<Vec<Entry<'a>>> {
         let layout = |problem| Error::IndexLayout { offset: HEADER_BYTES as u64, problem };
         let directory = usize::try_from(self.directory_bytes)
@@ -112,6 +112,11 @@ impl Header {
         let found = checksum::crc32c(directory);
         if found != self.directory_crc {
             return Err(Error::IndexDirectoryCrc { expected: self.directory_crc, found });
+        }
+        let (start, end) =
+            (HEADER_BYTES + directory.len(), (HEADER_BYTES + directory.len()).next_multiple_of(ALIGNMENT as usize));
+        if let Some(at) = file.iter().take(end).skip(start).position(|byte| *byte != 0) {
+            return Err(Error::IndexPadding { offset: (start + at) as u64 });
         }
         let entries = self.columns as u64 * ENTRY_BYTES as u64;
         let (entries, mut names) = usize::try_from(entries)

@@ -145,11 +145,6 @@ impl<B: AsRef<[u8]>> Index<B> {
         } = header;
         let directory_end = HEADER_BYTES + directory_bytes as usize;
         let mut end = (directory_end as u64).next_multiple_of(ALIGNMENT);
-        for (offset, byte) in bytes.iter().enumerate().take(end as usize).skip(directory_end) {
-            if *byte != 0 {
-                return Err(Error::IndexPadding { offset: offset as u64 });
-            }
-        }
         let mut columns = Vec::with_capacity(entries.len());
         let mut names = HashSet::with_capacity(entries.len());
         for entry in entries {

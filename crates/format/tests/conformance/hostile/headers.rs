@@ -75,6 +75,8 @@ pub(super) fn all() -> Vec<Case> {
             i[end] = 1;
         }),
         damaged("IndexPadding-directory-last-byte", |i| i[START - 1] = 0x80),
+        // The padding after the directory is checked before its entries.
+        forged("IndexPadding-directory-shorter-than-entries", |i| i[DIRECTORY_BYTES + 1] = 0),
     ]
 }
 

@@ -3,7 +3,7 @@
 use crate::headings;
 use shardtool_format::manifest::Manifest;
 use shardtool_pack::Selection;
-use shardtool_read::{ConditionError, Conditions, Shard, Split};
+use shardtool_read::{Conditions, Shard, Split};
 use std::sync::Arc;
 
 /// The flag `--where`.
@@ -21,13 +21,7 @@ impl WhereArgument {
     /// Parses the conditions on records of a dataset.
     pub(crate) fn conditions(&self, manifest: &Manifest) -> anyhow::Result<Conditions> {
         let texts = self.conditions.iter().map(String::as_str);
-        Conditions::parse(texts, manifest).map_err(|(text, error)| match error {
-            ConditionError::Unknown { .. } => {
-                let known: Vec<_> = manifest.features.iter().map(|f| f.name.as_str()).collect();
-                anyhow::anyhow!("--where `{text}`: {error}; the dataset has {}", known.join(", "))
-            }
-            error => anyhow::anyhow!("--where `{text}`: {error}"),
-        })
+        Conditions::parse(texts, manifest).map_err(|(text, error)| anyhow::anyhow!("--where `{text}`: {error}"))
     }
 
     /// Returns the records of splits to take; `None` for all.

@@ -119,6 +119,12 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut Output) -> anyhow::Res
         let (name, bytes) = (text::column(&printable(split.name()), 14), text::bytes(split.entry().bytes()));
         writeln!(out, "  {name} {records:>13} {shards:>7} {bytes:>10}  {:08x}", split.entry().fingerprint())?;
     }
+    if let Some(versions) = &manifest.versions {
+        let deleted: u64 =
+            dataset.splits().iter().flat_map(|split| &split.entry().shards).map(|s| s.records - s.live_records()).sum();
+        let deleted = text::plural(deleted, "deleted record");
+        writeln!(out, "version {} ({}); {deleted} in its shards", versions.number, printable(&versions.command))?;
+    }
     let largest = dataset.splits().iter().zip(surveys).max_by_key(|(split, _)| split.len());
     if let Some((split, survey)) = largest.filter(|(_, s)| s.records > 0) {
         classes(dataset, split, survey, out)?;
@@ -234,6 +240,7 @@ fn document(dataset: &Dataset, surveys: &[Survey]) -> serde_json::Value {
     let features: Vec<_> = manifest.features.iter().map(|f| json!({"name": f.name, "type": f.dtype.name()})).collect();
     json!({
         "path": dataset.path().to_string_lossy(), "created_by": manifest.created_by, "splits": splits,
+        "version": dataset.version(),
         "features": features, "classes": manifest.classes.len(),
     })
 }

@@ -40,9 +40,8 @@ impl Features {
     /// from the first record.
     pub(crate) fn new(split: &Split) -> Self {
         let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].live_records() > 0);
-        let shard = first.and_then(|n| split.shard(n).ok());
         // Damage is reported by what needs the column.
-        let indexed = |name: &str| shard.iter().any(|shard| shard.has_one_value_each(name).unwrap_or(false));
+        let indexed = |name: &str| first.is_some_and(|first| split.has_one_value_each(first, name).unwrap_or(false));
         let listed = &split.manifest().features;
         let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.dtype, indexed(&f.name))).collect();
         if features.is_empty() {

@@ -101,6 +101,8 @@ pub struct Options {
     pub wait: Duration,
     /// Whether the dataset's list of classes may be the beginning of the split's.
     pub(crate) grows: bool,
+    /// Whether samples of an archive may be without an image, as rows of columns are.
+    pub(crate) images_optional: bool,
 }
 
 /// The split of a source that names none.
@@ -327,6 +329,7 @@ impl Default for Options {
             single_writer: false,
             wait: Duration::ZERO,
             grows: false,
+            images_optional: false,
         }
     }
 }

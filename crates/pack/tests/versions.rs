@@ -7,7 +7,7 @@ use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
     AppendOptions, ChangeOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnValues, CompactOptions, DeleteOptions,
-    DestinationError, Error, GcOptions, MissingRows, Options, Records, ShardError, Shards, Value, append,
+    DestinationError, Error, GcOptions, MissingRows, Options, RecordsToDelete, ShardError, Shards, Value, append,
     change_columns, compact, delete, drop_columns, gc, pack, rollback, tag,
 };
 use shardtool_read::{Dataset, verify};
@@ -271,10 +271,10 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
                 }
             }
             let records = if rng.one_in(2) {
-                Records::Keys(gone.iter().map(|key| key.clone().into_bytes()).collect())
+                RecordsToDelete::Keys(gone.iter().map(|key| key.clone().into_bytes()).collect())
             } else {
                 let ids = (0..).zip(&all).filter(|(_, key)| gone.contains(*key));
-                Records::Ids(ids.map(|(id, _)| id).collect())
+                RecordsToDelete::Ids(ids.map(|(id, _)| id).collect())
             };
             let deleted = delete(path, &DeleteOptions::new(records), &()).unwrap();
             assert_eq!(deleted.records(), gone.len() as u64);
@@ -288,7 +288,7 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
         }
         3 if newest.types.get("a") == Some(&DType::Int64) => {
             let holds = |sample: &Sample| matches!(sample.features.get("a").map(Vec::as_slice), Some([one]) if one.parse::<i64>().unwrap() < 2);
-            let records = Records::Where(vec!["a<2".to_owned()]);
+            let records = RecordsToDelete::Where(vec!["a<2".to_owned()]);
             let deleted = delete(path, &DeleteOptions::new(records), &()).unwrap();
             let mut next = newest;
             next.records.retain(|sample| !holds(sample));
@@ -484,10 +484,10 @@ fn a_change_is_refused_if_what_it_is_based_on_was_changed() {
     column(ColumnChange::Add, &path, "n", &["k3", "k1", "k2", "k0"]).unwrap();
     // The second of two deletions of one shard, both of which read version 2, is refused; one of another shard is not.
     let read = std::fs::read(path.join("dataset.json")).unwrap();
-    let keys = |keys: &[&str]| Records::Keys(keys.iter().map(|key| key.as_bytes().to_vec()).collect());
+    let keys = |keys: &[&str]| RecordsToDelete::Keys(keys.iter().map(|key| key.as_bytes().to_vec()).collect());
     delete(&path, &DeleteOptions::new(keys(&["k0"])), &()).unwrap();
     let newest = std::fs::read(path.join("dataset.json")).unwrap();
-    let raced = |records: Records| {
+    let raced = |records: RecordsToDelete| {
         // Between reading and committing, the other change commits.
         struct Swap<'a>(&'a Path, &'a [u8]);
         impl shardtool_pack::Progress for Swap<'_> {
@@ -520,7 +520,7 @@ fn no_command_breaks_a_version_that_is_kept() {
     let temp = tempfile::tempdir().unwrap();
     let path = four(temp.path());
     column(ColumnChange::Add, &path, "n", &["k3", "k1", "k2", "k0"]).unwrap();
-    delete(&path, &DeleteOptions::new(Records::Ids(vec![1])), &()).unwrap();
+    delete(&path, &DeleteOptions::new(RecordsToDelete::Ids(vec![1])), &()).unwrap();
     let before: Vec<_> = (1..=3).map(|n| read(&Dataset::open(format!("{}@{n}", path.display())).unwrap())).collect();
     let source = temp.path().join("four.jsonl");
     let mut options = Options::new(&source, &path);

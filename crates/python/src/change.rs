@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
     AppendOptions, ChangeOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnSource, ColumnValues, CompactOptions,
-    DeleteOptions, GcOptions, MissingRows, Progress, Records, Shards, Value,
+    DeleteOptions, GcOptions, MissingRows, Progress, RecordsToDelete, Shards, Value,
 };
 use shardtool_read::Dataset;
 use std::path::PathBuf;
@@ -69,9 +69,9 @@ pub(crate) fn delete<'py>(
     change: Change,
 ) -> PyResult<Bound<'py, PyDict>> {
     let records = match kind {
-        "where" => Records::Where(texts),
-        "keys" => Records::Keys(keys),
-        _ => Records::Ids(ids),
+        "where" => RecordsToDelete::Where(texts),
+        "keys" => RecordsToDelete::Keys(keys),
+        _ => RecordsToDelete::Ids(ids),
     };
     let mut options = DeleteOptions::new(records);
     (options.splits, options.ignore_unknown, options.change) = (splits, ignore_unknown, change.options());

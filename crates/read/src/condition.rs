@@ -54,10 +54,12 @@ pub enum ConditionError {
     #[error("expected FEATURE, one of = != < <= > >= ~, and a value")]
     NoOperator,
     /// The name of no feature.
-    #[error("no feature `{name}`")]
+    #[error("no feature `{name}`{}", the_dataset_has(.known))]
     Unknown {
         /// The name.
         name: String,
+        /// The features of the dataset; none if the parser does not know them.
+        known: Vec<String>,
     },
     /// A value of another type than the feature.
     #[error("`{name}` is {dtype}, found `{found}`")]
@@ -90,6 +92,10 @@ const OPERATORS: [(&str, Operator); 7] = [
     ("~", Operator::Contains),
 ];
 
+fn the_dataset_has(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; the dataset has {}", known.join(", ")) }
+}
+
 impl Condition {
     /// Parses a feature, the first operator that occurs, and a value. `dtype` returns the type of a feature, which decides what the
     /// value is; `None` if the feature does not exist.
@@ -102,7 +108,7 @@ impl Condition {
             operator.map(|(sign, operator)| (&text[..at], *operator, &text[at + sign.len()..]))
         });
         let (name, operator, value) = first.ok_or(ConditionError::NoOperator)?;
-        let dtype = dtype(name).ok_or_else(|| ConditionError::Unknown { name: name.to_owned() })?;
+        let dtype = dtype(name).ok_or_else(|| ConditionError::Unknown { name: name.to_owned(), known: vec![] })?;
         if operator == Operator::Contains && dtype != DType::Bytes {
             return Err(ConditionError::NotText { name: name.to_owned(), dtype: dtype.name() });
         }

@@ -28,7 +28,13 @@ impl Conditions {
         texts: impl IntoIterator<Item = &'t str>,
         manifest: &Manifest,
     ) -> std::result::Result<Self, (&'t str, ConditionError)> {
-        let parse = |text| Condition::parse(text, |name| dtype(name, manifest)).map_err(|error| (text, error));
+        let known = || manifest.features.iter().map(|feature| feature.name.clone()).collect();
+        let parse = |text| {
+            Condition::parse(text, |name| dtype(name, manifest)).map_err(|error| match error {
+                ConditionError::Unknown { name, .. } => (text, ConditionError::Unknown { name, known: known() }),
+                error => (text, error),
+            })
+        };
         texts.into_iter().map(parse).collect::<std::result::Result<_, _>>().map(Conditions)
     }
 

@@ -82,4 +82,21 @@ impl Split {
         let rows = Arc::new(overlay::deleted_rows(self.companion_files(), deleted, entry.records)?);
         Ok(Some(known.get_or_init(|| rows).clone()))
     }
+
+    /// Returns whether each record of a shard has exactly one value of a feature: its column has no null, but for deleted rows.
+    ///
+    /// # Errors
+    /// As [`Split::rows`], and [`Shard::feature`](crate::Shard::feature).
+    pub fn has_one_value_each(&self, number: usize, name: &str) -> Result<bool> {
+        let shard = self.shard(number)?;
+        if shard.is_stored_without_nulls(name) {
+            return Ok(true);
+        }
+        let Some(validity) = shard.validity(name)? else { return Ok(false) };
+        let Some(bits) = validity else { return Ok(true) };
+        if self.entry().shards[number].companions.deleted.is_none() {
+            return Ok(false);
+        }
+        Ok(self.rows(number)?.all(|(_, row)| bits[row as usize / 8] >> (row % 8) & 1 == 1))
+    }
 }

@@ -440,20 +440,23 @@ impl Shard {
         names
     }
 
-    /// Returns whether each record of this shard, deleted ones included, has exactly one value of a feature: its column has no null.
+    /// Returns which rows of a column have a value, as a bitmap of the least significant bit first: `Some(None)` if all have, `None`
+    /// if the feature has no column.
     ///
     /// # Errors
     /// As [`Shard::feature`].
-    pub fn has_one_value_each(&self, name: &str) -> Result<bool> {
+    pub(crate) fn validity(&self, name: &str) -> Result<Option<Option<&[u8]>>> {
         Ok(match self.indexed_feature(name) {
-            None => false,
-            Some(_) if self.is_stored(name) => {
-                self.columns().iter().any(|column| column.feature() == Some(name) && !column.nullable())
-            }
-            Some(Element::I64) => self.feature::<i64>(name)?.is_some_and(|column| column.validity().is_none()),
-            Some(Element::F32) => self.feature::<f32>(name)?.is_some_and(|column| column.validity().is_none()),
-            Some(_) => self.feature_bytes(name)?.is_some_and(|column| column.validity().is_none()),
+            None => None,
+            Some(Element::I64) => self.feature::<i64>(name)?.map(|column| column.validity()),
+            Some(Element::F32) => self.feature::<f32>(name)?.map(|column| column.validity()),
+            Some(_) => self.feature_bytes(name)?.map(|column| column.validity()),
         })
+    }
+
+    /// Returns whether a column of the index has no null, without reading its rows.
+    pub(crate) fn is_stored_without_nulls(&self, name: &str) -> bool {
+        self.is_stored(name) && self.columns().iter().any(|column| column.feature() == Some(name) && !column.nullable())
     }
 
     /// Returns the feature of a record if a column of the version holds it: `None` if the version has what is stored, `Some(None)`

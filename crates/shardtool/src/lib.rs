@@ -36,6 +36,7 @@
 //! |---|---|
 //! | [`mod@write`] | samples that a program writes, and how a pack stores its images |
 //! | [`tools`] | what is done to whole datasets: verify, export, extract, reshard, repair, copy, adopt |
+//! | [`change`] | new versions of a dataset: deletes, columns, appends, tags, rollbacks |
 //! | [`image`] | image files to pixels, without a dataset |
 //! | `cuda` | batches on a CUDA device (feature `cuda`) |
 //! | `error` | [`Error`], the error of all of them; [`Result`] |
@@ -93,6 +94,18 @@ pub mod tools {
         Repair, RepairOptions, ReshardOptions, Selection, adopt, copy, export, extract, repair, reshard,
     };
     pub use shardtool_read::verify::{Finding, Options as VerifyOptions, Report, verify};
+}
+
+/// New versions of a dataset. Each change writes new files only; earlier versions stay readable
+/// ([docs/change.md](https://github.com/shardtool/shardtool/blob/main/docs/change.md)).
+pub mod change {
+    pub use shardtool_pack::{
+        AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, Collected, ColumnChange, ColumnOptions,
+        ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted, GcOptions,
+        MissingRows, NewVersion, RecordsToDelete, append, change_columns, column_rows, compact, delete, drop_columns,
+        gc, remove_tag, rollback, tag,
+    };
+    pub use shardtool_read::{LoggedSplit, LoggedVersion, version_log};
 }
 
 /// Delivers batches on a CUDA device.

@@ -8,7 +8,7 @@ use crate::progress::Images;
 use crate::text;
 use anyhow::Context;
 use serde_json::json;
-use shardtool_pack::{DeleteOptions, Records, delete};
+use shardtool_pack::{DeleteOptions, RecordsToDelete, delete};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let records = match (&arguments.keys, &arguments.ids) {
-        (Some(file), _) => Records::Keys(lines(file)?),
+        (Some(file), _) => RecordsToDelete::Keys(lines(file)?),
         (None, Some(file)) => {
             let id = |(line, text): (usize, Vec<u8>)| {
                 let text = String::from_utf8_lossy(&text).into_owned();
@@ -54,9 +54,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
                     .parse()
                     .with_context(|| format!("{}, line {line}: expected an id, found `{text}`", file.display()))
             };
-            Records::Ids((1..).zip(lines(file)?).map(id).collect::<anyhow::Result<_>>()?)
+            RecordsToDelete::Ids((1..).zip(lines(file)?).map(id).collect::<anyhow::Result<_>>()?)
         }
-        (None, None) => Records::Where(arguments.conditions.clone()),
+        (None, None) => RecordsToDelete::Where(arguments.conditions.clone()),
     };
     let mut options = DeleteOptions::new(records);
     (options.splits, options.ignore_unknown) = (arguments.split.clone(), arguments.ignore_unknown);

@@ -65,6 +65,7 @@ fn every_command_of_the_documents_runs() {
         ("docs/damage.md", 6),
         ("docs/memory.md", 6),
         ("docs/migrate.md", 6),
+        ("docs/change.md", 24),
     ] {
         let text = std::fs::read_to_string(root.join(document)).unwrap();
         let commands = commands(&text);

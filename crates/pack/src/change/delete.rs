@@ -22,7 +22,7 @@ const LISTED: usize = 5;
 /// Which records are deleted.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Records {
+pub enum RecordsToDelete {
     /// Those for which all of these conditions hold (`FEATURE=VALUE`).
     Where(Vec<String>),
     /// Those that have these keys.
@@ -38,7 +38,7 @@ pub struct DeleteOptions {
     /// The splits; default: all. Ids need exactly one.
     pub splits: Vec<String>,
     /// Which records.
-    pub records: Records,
+    pub records: RecordsToDelete,
     /// Whether keys and ids that no record has are counted. Default: they are an error.
     pub ignore_unknown: bool,
     /// What all changes have.
@@ -47,7 +47,7 @@ pub struct DeleteOptions {
 
 impl DeleteOptions {
     /// Returns options for these records of all splits.
-    pub fn new(records: Records) -> Self {
+    pub fn new(records: RecordsToDelete) -> Self {
         DeleteOptions { splits: vec![], records, ignore_unknown: false, change: ChangeOptions::default() }
     }
 }
@@ -112,9 +112,9 @@ impl Chosen {
         let splits: Vec<(usize, &Split)> =
             splits.into_iter().filter_map(|split| Some((number(split)?, split))).collect();
         match &options.records {
-            Records::Where(texts) => chosen.matching(dataset, &splits, texts, progress)?,
-            Records::Keys(keys) => chosen.keys(&splits, keys, progress)?,
-            Records::Ids(ids) => match splits[..] {
+            RecordsToDelete::Where(texts) => chosen.matching(dataset, &splits, texts, progress)?,
+            RecordsToDelete::Keys(keys) => chosen.keys(&splits, keys, progress)?,
+            RecordsToDelete::Ids(ids) => match splits[..] {
                 [(number, split)] => chosen.ids(number, split, ids)?,
                 _ => return Err(Error::Option { option: "split", expected: "the split whose ids these are" }),
             },

@@ -37,7 +37,7 @@ pub use columns::{
     column_rows, drop_columns,
 };
 pub use compact::{CompactOptions, Compacted, compact};
-pub use delete::{DeleteOptions, Deleted, Records, delete};
+pub use delete::{DeleteOptions, Deleted, RecordsToDelete, delete};
 pub use gc::{Collected, GcOptions, gc};
 pub use rollback::rollback;
 pub use tags::{remove_tag, tag};

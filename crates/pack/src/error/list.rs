@@ -70,6 +70,20 @@ pub enum ListError {
         /// Another one.
         second: (String, u64),
     },
+    /// A class that the dataset, whose labels a list changes, does not have.
+    #[error("{}, line {line}: the dataset has no class `{class}`; it has {}{}", .path.display(),
+        .classes.iter().take(20).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        if .classes.len() > 20 { format!(", … {} in all", .classes.len()) } else { String::new() })]
+    NoClass {
+        /// The list.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// Its name, or its id.
+        class: String,
+        /// Names of the dataset's classes.
+        classes: Vec<String>,
+    },
     /// An invalid value.
     #[error("{}, line {line}, column `{column}`: {problem}", .path.display())]
     Value {

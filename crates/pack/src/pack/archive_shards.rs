@@ -151,9 +151,13 @@ impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
             self.surveyed.check_members(&sample)?;
             let fields = || sample.fields.iter().map(|(name, _)| name.to_string()).collect();
             let image_name = sample.image_name;
-            let image = sample.image.ok_or_else(|| Reason::NoImage { fields: fields() })?;
+            let image = match sample.image {
+                Some(image) => Image::File(image),
+                None if self.run.options.images_optional => Image::None,
+                None => return Err(Reason::NoImage { fields: fields() }),
+            };
             let packed = self.run.plan.archives.packed(file, item.number, &mut sample)?;
-            self.records.sample(&packed, Image::File(image), image_name, std::mem::take(&mut self.buffer))
+            self.records.sample(&packed, image, image_name, std::mem::take(&mut self.buffer))
         });
         match record {
             Ok(record) => self.buffer = open.push(record)?,

@@ -26,7 +26,7 @@ use crate::progress::Progress;
 use crate::{Error, Options};
 use archive::Archives;
 use detect::DetectedSource;
-pub(crate) use list::{ClassNamesOf, list_table};
+pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};

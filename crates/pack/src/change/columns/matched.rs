@@ -100,7 +100,7 @@ fn by_key(
     if !unknown.is_empty() {
         let some: Vec<_> = unknown.iter().take(LISTED).map(|key| text(key)).collect();
         let problem = format!(
-            "{} of {} rows have the key of no record ({}{}); {} records have a row; remove these rows, or name the split or \
+            "{} of {} rows with the key of no record ({}{}); {} records have a row; remove these rows, or name the split or \
              the column of keys (--split, --key)",
             unknown.len(),
             keys.len(),
@@ -112,8 +112,8 @@ fn by_key(
     }
     if matched.missing > 0 && options.missing == MissingRows::Error {
         let problem = format!(
-            "{} records have no row ({}{}); choose what they get with --missing: null, or keep (the value that they have)",
-            matched.missing,
+            "{} no row ({}{}); choose what they get with --missing: null, or keep (the value that they have)",
+            if matched.missing == 1 { "1 record has".to_owned() } else { format!("{} records have", matched.missing) },
             without.join(", "),
             if matched.missing > LISTED as u64 { ", …" } else { "" }
         );

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `rows` | the values that a source has, row by row |
 //! | `sources` | reads them from lists, arrays, archives and datasets |
+//! | `labels` | class ids, and the names that belong to them |
 //! | `rules` | which features a column may take the place of |
 //! | `matched` | which row is that of which record |
 //! | `build` | makes the companion of a shard |
 
 mod build;
+mod labels;
 mod matched;
 mod rows;
 mod rules;
@@ -108,6 +110,7 @@ pub fn change_columns(
     progress: &dyn Progress,
 ) -> Result<ChangedColumns, Error> {
     let dataset = base::open(dataset)?;
+    let rows = &*labels::with_class_names(rows, dataset.manifest())?;
     rules::check(&dataset, rows, options)?;
     let splits = base::splits(&dataset, &options.splits)?;
     let matched = Matched::new(&dataset, &splits, rows, options, progress)?;

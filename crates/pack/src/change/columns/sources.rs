@@ -1,11 +1,12 @@
 //! Reads rows of values: from a list, from the array of an `.npy` file, from a dataset, or from any archive that `pack` reads.
 
+use super::labels::of_labels;
 use super::rows::{ColumnRows, ColumnValues};
 use crate::array::npy;
 use crate::commit::unique;
 use crate::error::ShardError;
 use crate::progress::Progress;
-use crate::source::{ClassNamesOf, list_table};
+use crate::source::list_table;
 use crate::{Error, Options, SourceKind, Value, pack_splits};
 use shardtool_format::array::ArrayDtype;
 use shardtool_format::manifest::{DType, Manifest};
@@ -78,12 +79,11 @@ fn is_dataset(path: &Path) -> bool {
 
 /// Reads a list: two passes, of which the first finds the types.
 fn of_list(source: &ColumnSource, manifest: &Manifest) -> Result<ColumnRows, Error> {
-    let classes = ClassNamesOf { names: &manifest.classes, file: &source.path };
     let types = |name: &str| {
         let declared = source.types.iter().find(|(declared, _)| declared == name);
         (declared.map(|(_, dtype)| *dtype), manifest.dtype(name))
     };
-    let table = list_table(&source.path, source.key.as_deref(), &source.names, &types, &classes)?;
+    let table = list_table(&source.path, source.key.as_deref(), &source.names, &types, &manifest.classes)?;
     let mut columns: Vec<_> = table
         .columns
         .into_iter()
@@ -97,25 +97,6 @@ fn of_list(source: &ColumnSource, manifest: &Manifest) -> Result<ColumnRows, Err
     }
     let keys = table.keys.into_iter().map(String::into_bytes).collect();
     Ok(ColumnRows { source: source.path.clone(), keys: Some(keys), columns })
-}
-
-/// Returns the columns of class ids: the label, and the name of the class if records have it.
-fn of_labels(labels: Vec<Option<i64>>, manifest: &Manifest) -> Result<Vec<ColumnValues>, Error> {
-    let Some(name) = manifest.label.clone() else {
-        let (column, problem) = ("label".to_owned(), "the dataset has no labels".to_owned());
-        return Err(Error::Shard(ShardError::Column { column, problem }));
-    };
-    let ids = labels.iter().map(|id| id.map(|id| Value::Int64(vec![id + manifest.label_offset]))).collect();
-    let mut columns = vec![ColumnValues { name, dtype: DType::Int64, rows: ids }];
-    if manifest.dtype(names::CLASS_TEXT).is_some() {
-        let text = |id: &Option<i64>| {
-            let class = manifest.classes.get(usize::try_from((*id)?).ok()?)?;
-            Some(Value::Bytes(vec![class.as_bytes().to_vec()]))
-        };
-        let rows = labels.iter().map(text).collect();
-        columns.push(ColumnValues { name: names::CLASS_TEXT.to_owned(), dtype: DType::Bytes, rows });
-    }
-    Ok(columns)
 }
 
 /// Reads an array of one or two dimensions: a row for each element of the first.
@@ -169,6 +150,7 @@ fn of_archive(source: &ColumnSource, manifest: &Manifest, progress: &dyn Progres
     let mut options = Options::new(&source.path, &folder.0);
     (options.from, options.map, options.columns) = (source.from, source.map.clone(), source.types.clone());
     options.on_error = crate::OnError::Fail;
+    options.images_optional = true;
     pack_splits(&options, progress)?;
     let rows = of_dataset(&folder.0, source, manifest)?;
     Ok(ColumnRows { source: source.path.clone(), ..rows })

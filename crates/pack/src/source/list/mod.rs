@@ -4,7 +4,7 @@
 mod rows;
 mod table;
 
-pub(crate) use table::{ClassNamesOf, list_table};
+pub(crate) use table::list_table;
 
 use super::clips;
 use super::infer::{Cell, Inferred, Misfit};

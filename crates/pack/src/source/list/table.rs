@@ -3,7 +3,6 @@
 use super::rows::{Row, rows};
 use super::{KEY, LABEL, PATH};
 use crate::Error;
-use crate::class_ids::ClassIds;
 use crate::error::ListError;
 use crate::sample::{Conflict, Values};
 use crate::source::infer::{Inferred, Misfit};
@@ -22,26 +21,19 @@ pub(crate) struct ListTable {
     pub(crate) labels: Option<Vec<Option<i64>>>,
 }
 
-/// The classes of the dataset.
-pub(crate) struct ClassNamesOf<'a> {
-    pub(crate) names: &'a [String],
-    /// What names them, for messages.
-    pub(crate) file: &'a Path,
-}
-
 /// The types of a column: the one that the user declares, and the one that the dataset has.
 pub(crate) type Types<'a> = dyn Fn(&str) -> (Option<DType>, Option<DType>) + 'a;
 
 /// Reads a list. `key` is the column of keys; default: `key`, else `path`. Only `wanted` columns are taken, or all. Numbers take the dataset's type if it holds them.
 ///
 /// # Errors
-/// [`ListError`], [`crate::SourceError::UnknownClass`], [`Error::Io`].
+/// [`ListError`], [`Error::Io`].
 pub(crate) fn list_table(
     file: &Path,
     key: Option<&str>,
     wanted: &[String],
     types: &Types<'_>,
-    classes: &ClassNamesOf<'_>,
+    classes: &[String],
 ) -> Result<ListTable, Error> {
     let mut nesting = Nesting::default();
     let column_error = |column: &str, problem| {
@@ -111,12 +103,11 @@ pub(crate) fn list_table(
     }
     // In a column whose type the dataset has, all numbers must fit that.
     let theirs: Vec<_> = table.columns.iter().map(|(name, dtype, _)| of_dataset(types(name), *dtype)).collect();
-    let ids = ClassIds::in_order(classes.names.to_vec(), Some(classes.file.to_owned()));
     rows(file, &nesting, |row| {
         let own = row.text(key).filter(|key| !key.is_empty());
         table.keys.push(own.ok_or_else(|| row.wrong_value(file, key, "no key"))?);
         if let Some(labels) = &mut table.labels {
-            labels.push(label(file, &row, &ids, classes.names.is_empty())?);
+            labels.push(label(file, &row, classes)?);
         }
         for ((name, dtype, values), theirs) in table.columns.iter_mut().zip(&theirs) {
             let cell = row.cell(name).map_or(Some(Values::Missing), |cell| cell.values(*dtype));
@@ -140,14 +131,18 @@ fn of_dataset((declared, known): (Option<DType>, Option<DType>), inferred: DType
     (inferred != DType::Bytes && known != DType::Bytes).then_some(known)
 }
 
-fn label(file: &Path, row: &Row<'_>, classes: &ClassIds, unnamed: bool) -> Result<Option<i64>, Error> {
+fn label(file: &Path, row: &Row<'_>, classes: &[String]) -> Result<Option<i64>, Error> {
     let Some(cell) = row.cell(LABEL).filter(|cell| !cell.is_missing()) else { return Ok(None) };
     let text = row.text(LABEL).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
-    if let Some(Values::Int64(id)) = cell.values(DType::Int64).filter(|_| !classes.names().contains(&text)) {
-        return match id {
-            0.. if unnamed => Ok(Some(id)),
-            id => classes.check(id).map(|()| Some(id)),
-        };
+    let unknown = || {
+        let (path, class, classes) = (file.to_owned(), text.clone(), classes.to_vec());
+        Error::List(ListError::NoClass { path, line: row.line, class, classes })
+    };
+    if let Some(class) = classes.iter().position(|name| *name == text) {
+        return Ok(Some(class as i64));
     }
-    classes.id(&text).map(Some)
+    match cell.values(DType::Int64) {
+        Some(Values::Int64(id @ 0..)) if classes.is_empty() || (id as usize) < classes.len() => Ok(Some(id)),
+        _ => Err(unknown()),
+    }
 }

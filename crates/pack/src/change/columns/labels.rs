@@ -1,0 +1,79 @@
+//! Labels of the rows of a source: class ids, and the names that belong to them.
+
+use super::rows::{ColumnRows, ColumnValues};
+use crate::error::ShardError;
+use crate::{Error, Value};
+use shardtool_format::manifest::{DType, Manifest};
+use shardtool_format::names;
+use std::borrow::Cow;
+
+/// Name of the column of a source that holds class ids or names.
+const LABEL: &str = "label";
+
+fn wrong(column: &str, problem: impl Into<String>) -> Error {
+    Error::Shard(ShardError::Column { column: column.to_owned(), problem: problem.into() })
+}
+
+/// Returns the rows with the columns of a dataset's labels: a column `label` has class ids or names; ids in the feature of labels
+/// get the names of their classes.
+///
+/// # Errors
+/// [`ShardError::Column`] for a class that the dataset does not have.
+pub(super) fn with_class_names<'r>(rows: &'r ColumnRows, manifest: &Manifest) -> Result<Cow<'r, ColumnRows>, Error> {
+    let given = |name: &str| rows.columns.iter().position(|column| column.name == name);
+    let (label, offset) = (manifest.label.as_deref(), manifest.label_offset);
+    let (at, offset) = match (given(LABEL), label.and_then(given)) {
+        (Some(at), _) if manifest.dtype(LABEL).is_none() => (at, 0),
+        (_, Some(at)) if given(names::CLASS_TEXT).is_none() => (at, offset),
+        _ => return Ok(Cow::Borrowed(rows)),
+    };
+    let column = &rows.columns[at];
+    let ids =
+        column.rows.iter().map(|row| row.as_ref().map(|value| class(column, value, offset, manifest)).transpose());
+    let labels = of_labels(ids.collect::<Result<_, _>>()?, manifest)?;
+    let mut rows = rows.clone();
+    rows.columns.remove(at);
+    rows.columns.extend(labels);
+    Ok(Cow::Owned(rows))
+}
+
+/// Returns the class id of a row.
+fn class(column: &ColumnValues, value: &Value, offset: i64, manifest: &Manifest) -> Result<i64, Error> {
+    let classes = &manifest.classes;
+    let unknown = |class: &str| {
+        let listed = if classes.len() <= 20 { classes.join(", ") } else { format!("{} others", classes.len()) };
+        wrong(&column.name, format!("the dataset has no class `{class}`; it has {listed}"))
+    };
+    match value {
+        Value::Int64(ids) if ids.len() == 1 => match ids[0].checked_sub(offset) {
+            Some(id @ 0..) if classes.is_empty() || (id as usize) < classes.len() => Ok(id),
+            _ => Err(unknown(&ids[0].to_string())),
+        },
+        Value::Bytes(texts) if texts.len() == 1 => {
+            let named = classes.iter().position(|class| class.as_bytes() == texts[0]);
+            named.map(|id| id as i64).ok_or_else(|| unknown(&String::from_utf8_lossy(&texts[0])))
+        }
+        _ => Err(wrong(&column.name, "a label is one class id, or one name of a class")),
+    }
+}
+
+/// Returns the columns of class ids: the label, and the name of the class if records have it.
+///
+/// # Errors
+/// [`ShardError::Column`] if the dataset has no labels.
+pub(super) fn of_labels(labels: Vec<Option<i64>>, manifest: &Manifest) -> Result<Vec<ColumnValues>, Error> {
+    let Some(name) = manifest.label.clone() else {
+        return Err(wrong(LABEL, "the dataset has no labels"));
+    };
+    let ids = labels.iter().map(|id| id.map(|id| Value::Int64(vec![id + manifest.label_offset]))).collect();
+    let mut columns = vec![ColumnValues { name, dtype: DType::Int64, rows: ids }];
+    if manifest.dtype(names::CLASS_TEXT).is_some() {
+        let text = |id: &Option<i64>| {
+            let class = manifest.classes.get(usize::try_from((*id)?).ok()?)?;
+            Some(Value::Bytes(vec![class.as_bytes().to_vec()]))
+        };
+        let rows = labels.iter().map(text).collect();
+        columns.push(ColumnValues { name: names::CLASS_TEXT.to_owned(), dtype: DType::Bytes, rows });
+    }
+    Ok(columns)
+}

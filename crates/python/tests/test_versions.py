@@ -1,0 +1,324 @@
+"""Versions of a dataset: changes from Python, and what every reader of a version sees."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shardtool as st
+
+STEPS = [st.Resize(20), st.CenterCrop(16)]
+
+
+@pytest.fixture
+def changing(dataset: Path, tmp_path: Path) -> st.Dataset:
+    """A copy of the photographs: `train` of three shards, `single` of one."""
+    shutil.copytree(dataset, tmp_path / "changing")
+    return st.Dataset(tmp_path / "changing")
+
+
+def keys(split: st.Split) -> list[str]:
+    return [split[record]["key"] for record in range(len(split))]
+
+
+def delivered(split: st.Split, fields: list) -> dict[str, list]:
+    """Returns the columns of all batches of a sequential epoch."""
+    found: dict[str, list] = {}
+    with st.Loader(split, 5, fields, order=st.Sequential(), remainder="mask") as loader:
+        for batch in loader:
+            for name in batch.keys() - {"valid"}:
+                rows = [np.array(row) for row, valid in zip(batch[name], batch.get("valid", [True] * 5), strict=True) if valid]
+                found.setdefault(name, []).extend(rows)
+    return found
+
+
+def test_a_dict_becomes_columns(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    table = {
+        "key": names,
+        "caption": [f"photograph {name}" for name in names],
+        "score": np.linspace(0, 1, len(names), dtype=np.float32),
+        "exact": [0.1 * number for number in range(len(names))],
+        "tags": [list(range(number % 4)) for number in range(len(names))],
+    }
+    changed = changing.add_columns(table, split="train", message="captions")
+    assert (changing.version, changed.version) == (1, 2)
+    assert changed.features["caption"] == "bytes" and changed.features["score"] == "float"
+    assert changed.features["exact"] == "float64" and changed.features["tags"] == "int64"
+    for number, record in enumerate(changed["train"][:]):
+        assert record["features"]["caption"] == table["caption"][number].encode()
+        assert record["features"]["score"] == table["score"][number]
+        assert record["features"]["exact"] == table["exact"][number]
+        tags = record["features"].get("tags", [])
+        assert (tags if isinstance(tags, list) else [tags]) == table["tags"][number]
+    assert changed["train"].columns["score"].tolist() == table["score"].tolist()
+    assert "caption" not in st.Dataset(changing.path, version=1).features
+
+
+def test_the_image_of_a_changed_record_is_that_of_the_photograph(changing: st.Dataset) -> None:
+    before = [record["image"] for record in changing["train"][:]]
+    changed = changing.add_columns(lambda record: {"length": len(record["image"])}, split="train")
+    assert [record["image"] for record in changed["train"][:]] == before
+    assert [record["features"]["length"] for record in changed["train"][:]] == [len(image) for image in before]
+
+
+def test_an_arrow_table_and_a_file_become_columns(changing: st.Dataset, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    names = keys(changing["train"])
+    numbers = pa.array([None if n % 5 == 0 else n for n in range(len(names))], pa.int64())
+    changed = changing.add_columns(pa.table({"key": names, "n": numbers}), split="train")
+    assert changed["train"].columns["n"].tolist() == numbers.to_pylist()
+    parquet.write_table(pa.table({"key": names, "m": pa.array(range(len(names)), pa.int64())}), tmp_path / "m.parquet")
+    changed = changed.add_columns(tmp_path / "m.parquet", split="train")
+    assert changed["train"].columns["m"].tolist() == list(range(len(names)))
+
+
+def test_rows_without_keys_need_the_version_whose_records_they_follow(changing: st.Dataset) -> None:
+    split = changing["train"]
+    embedding = np.random.default_rng(7).normal(size=(len(split), 6)).astype(np.float32)
+    with pytest.raises(st.PackError, match="rows-of|rows_of"):
+        changing.add_columns({"embedding": embedding}, split="train")
+    changed = changing.add_columns({"embedding": embedding}, split="train", rows_of=1)
+    found = [record["features"]["embedding"] for record in changed["train"][:]]
+    assert np.array_equal(np.array(found, np.float32), embedding)
+    with pytest.raises(st.PackError, match="version"):
+        changed.add_columns({"other": embedding}, split="train", rows_of=1)
+
+
+def test_a_loader_sees_the_version_with_columns_of_three_changes(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    one = changing.add_columns({"key": names, "a": np.arange(len(names))}, split="train")
+    two = one.add_columns({"key": names, "b": np.arange(len(names)) * 0.5}, split="train", types={"b": "float"})
+    gone = set(names[3::4])
+    three = two.delete(keys=gone)
+    four = three.replace_columns({"key": [n for n in names if n not in gone], "a": [-n for n in range(len(names)) if names[n] not in gone]}, split="train")
+    live = [n for n in range(len(names)) if names[n] not in gone]
+    found = delivered(four["train"], [st.Image(STEPS), "a", "b", "image/width"])
+    assert found["a"] == [-n for n in live]
+    assert found["b"] == [n * 0.5 for n in live]
+    old = delivered(changing["train"], [st.Image(STEPS), "image/width"])
+    assert found["image/width"] == [old["image/width"][n] for n in live]
+    assert found["label"] == [old["label"][n] for n in live]
+    assert all(np.array_equal(found["image"][k], old["image"][n]) for k, n in enumerate(live))
+    # The arrays of columns have the live records only, in their order.
+    assert four["train"].columns["a"].tolist() == found["a"]
+    assert four["train"].columns["image/width"].tolist() == found["image/width"]
+    assert keys(four["train"]) == [names[n] for n in live]
+    assert four["train"].find(names[live[5]]) == 5
+    with pytest.raises(st.RecordKeyError):
+        four["train"].find(names[3])
+
+
+def test_labels_are_replaced_by_ids_and_by_names(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    label = changing["train"].label
+    changed = changing.replace_columns({"key": names, label: [2] * len(names)}, split="train")
+    found = delivered(changed["train"], [st.Image(STEPS)])
+    assert {int(label) for label in found["label"]} == {2}
+    assert {record["features"]["image/class/text"] for record in changed["train"][:]} == {changing.classes[2].encode()}
+    named = changed.replace_columns({"key": names, "label": [changing.classes[n % 3] for n in range(len(names))]}, split="train")
+    assert [record["label"] for record in named["train"][:]] == [n % 3 for n in range(len(names))]
+    ids = named.replace_columns({"key": names, "label": np.ones(len(names), np.int64)}, split="train")
+    assert {record["features"]["image/class/text"] for record in ids["train"][:]} == {changing.classes[1].encode()}
+    for wrong in (["fox"] * len(names), [3] * len(names), [-1] * len(names), [[0, 1]] * len(names)):
+        with pytest.raises(st.PackError, match="class"):
+            ids.replace_columns({"key": names, "label": wrong}, split="train")
+    assert {int(label) for label in delivered(changing["train"], [st.Image(STEPS)])["label"]} == {0, 1, 2}
+
+
+def test_a_dropped_column_is_gone_in_the_new_version_only(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    added = changing.add_columns({"key": names, "a": list(range(len(names)))}, split="train")
+    changed = added.drop_columns(["a", "image/class/label", "image/class/text"])
+    assert changed["train"].label is None and "a" not in changed.features and "a" in added.features
+    assert changed["train"][0]["label"] is None and not changed["train"][0]["features"].keys() & {"a", "image/class/text"}
+    assert added["train"][7]["features"]["a"] == 7
+    with pytest.raises(st.ColumnError):
+        changed["train"].columns["a"]
+
+
+def test_a_pickled_dataset_stays_at_its_version(changing: st.Dataset) -> None:
+    stored = pickle.dumps((changing, changing["train"]))
+    later = changing.delete(where="image/class/label=0")
+    restored, split = pickle.loads(stored)
+    assert restored.version == 1 and len(split) == len(changing["train"])
+    assert len(restored.at()["train"]) == len(later["train"]) < len(split)
+    again = pickle.loads(pickle.dumps(later["train"]))
+    later.tag("x").delete(where="image/class/label=1")
+    assert keys(again) == keys(later["train"])
+
+
+def test_a_resume_state_of_another_version_is_refused(changing: st.Dataset) -> None:
+    loader = st.Loader(changing["train"], 8, STEPS)
+    next(iter(loader))
+    state = loader.state_dict()
+    changed = changing.delete(ids=[0], split="train")
+    with pytest.raises(st.StateError):
+        st.Loader(changed["train"], 8, STEPS).load_state_dict(state)
+    st.Loader(changed.at(1)["train"], 8, STEPS).load_state_dict(state)
+
+
+def test_a_refused_change_changes_nothing(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    before = sorted(path.relative_to(changing.path) for path in Path(changing.path).rglob("*"))
+    missing = {"key": names[:-1], "a": list(range(len(names) - 1))}
+    for change, match in [
+        (lambda: changing.add_columns(missing, split="train"), "1 record has no row"),
+        (lambda: changing.add_columns({"key": [*names, "x"], "a": [0] * (len(names) + 1)}, split="train"), "x"),
+        (lambda: changing.add_columns({"key": [*names, names[0]], "a": [0] * (len(names) + 1)}, split="train"), "twice|two"),
+        (lambda: changing.add_columns({"key": names, "image/width": [0] * len(names)}, split="train"), "image/width"),
+        (lambda: changing.replace_columns({"key": names, "a": [0] * len(names)}, split="train"), "`a`"),
+        (lambda: changing.replace_columns({"key": names, "image/width": ["wide"] * len(names)}, split="train"), "image/width"),
+        (lambda: changing.replace_columns({"key": names, "image/encoded": [b""] * len(names)}, split="train"), "image/encoded"),
+        (lambda: changing.delete(keys=["nobody"]), "nobody"),
+        (lambda: changing.delete(where="nothing=1"), "nothing.*the dataset has image/channels"),
+        (lambda: changing.drop_columns("nothing"), "nothing"),
+        (lambda: changing.rollback(7), "7"),
+        (lambda: changing.tag("deadbeef"), "deadbeef"),
+    ]:
+        with pytest.raises(st.ShardtoolError, match=match):
+            change()
+    with pytest.raises(st.OptionError, match="int64"):
+        changing.add_columns({"key": names, "a": [0.5] * len(names)}, split="train", types={"a": "int64"})
+    with pytest.raises(st.OptionError, match="one of `where`, `keys` and `ids`"):
+        changing.delete()
+    assert changing.at().version == 1
+    assert sorted(path.relative_to(changing.path) for path in Path(changing.path).rglob("*")) == before
+
+
+def test_a_dry_run_writes_nothing(changing: st.Dataset) -> None:
+    assert changing.delete(where="image/class/label=0", dry_run=True) is changing
+    assert changing.at().version == 1 and not (Path(changing.path) / "_versions").exists()
+
+
+def test_append_and_replace(changing: st.Dataset, photos: Path, tmp_path: Path) -> None:
+    further = tmp_path / "further"
+    (further / "owl").mkdir(parents=True)
+    shutil.copy(photos / "owl" / "000.jpg", further / "owl" / "new.jpg")
+    appended = changing.append(further, split="train")
+    assert len(appended["train"]) == len(changing["train"]) + 1
+    assert appended["train"]["owl/new.jpg"]["image"] == (photos / "owl" / "000.jpg").read_bytes()
+    shutil.copy(photos / "owl" / "001.jpg", further / "owl" / "new.jpg")
+    with pytest.raises(st.PackError, match="owl/new.jpg"):
+        appended.append(further, split="train")
+    replaced = appended.append(further, split="train", replace=True)
+    assert len(replaced["train"]) == len(appended["train"])
+    assert replaced["train"]["owl/new.jpg"]["image"] == (photos / "owl" / "001.jpg").read_bytes()
+    (further / "fox").mkdir()
+    shutil.copy(photos / "owl" / "002.jpg", further / "fox" / "a.jpg")
+    (further / "owl" / "new.jpg").unlink()
+    with pytest.raises(st.PackError, match="fox"):
+        replaced.append(further, split="train")
+    more = replaced.append(further, split="train", add_classes=True)
+    assert more.classes == [*changing.classes, "fox"]
+    assert more["train"]["fox/a.jpg"]["label"] == len(changing.classes)
+
+
+def test_history_tags_rollback_compact_and_gc(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    changing.tag("first", 1)
+    two = changing.delete(where="image/class/label=0", message="withdrawn", author="ada")
+    back = two.rollback("first")
+    assert keys(back["train"]) == names
+    compacted = two.at(two.version)  # stays readable
+    assert len(compacted["train"]) < len(names)
+    log = back.log()
+    assert [entry["version"] for entry in log] == list(range(back.version, 0, -1))
+    assert [entry["command"] for entry in log] == ["rollback 1", "delete", "tag first", None]
+    assert (log[1]["message"], log[1]["author"]) == ("withdrawn", "ada")
+    assert log[-1]["tags"] == ["first"]
+    assert st.Dataset(f"{changing.path}@first").version == 1
+    assert st.Dataset(changing.path, version=log[1]["checksum"]).version == log[1]["version"]
+    three = back.delete(where="image/class/label=1").compact()
+    kept = [record["key"] for record in three["train"][:]]
+    assert kept == [name for name, record in zip(names, changing["train"][:], strict=True) if record["label"] != 1]
+    listed = three.gc(keep=1)
+    assert listed and all((Path(three.path) / name).exists() for name in listed)
+    assert sorted(three.gc(keep=1, remove=True)) == sorted(listed)
+    assert not any((Path(three.path) / name).exists() for name in listed)
+    assert [record["key"] for record in st.Dataset(three.path)["train"][:]] == kept
+    assert keys(st.Dataset(three.path, version="first")["train"]) == names
+    assert st.verify(three.path).good
+
+
+def test_a_damaged_file_of_a_change_is_an_error_and_never_an_older_value(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    label = changing["train"].label
+    changed = changing.replace_columns({"key": names, label: [1] * len(names)}, split="train")
+    [file] = (Path(changing.path) / "_columns").glob("*.columns")
+    data = bytearray(file.read_bytes())
+    data[-40:] = bytes(40)
+    file.write_bytes(data)
+    opened = st.Dataset(changing.path)["train"]
+    labels = []
+    for record in range(len(opened)):
+        try:
+            labels.append(opened[record]["label"])
+        except st.DamageError:
+            labels.append(None)
+    assert None in labels and set(labels) <= {1, None}
+    report = st.verify(changing.path)
+    assert {damage.name for damage in report.damages} == {"ColumnCrc"} and "_columns" in str(report)
+    file.unlink()
+    with pytest.raises(st.DamageError, match="MissingCompanion|is missing|was not found"):
+        st.Dataset(changing.path)["train"][0]
+    assert changed.version == 2
+
+
+def test_without_the_list_of_deleted_records_none_is_delivered(changing: st.Dataset) -> None:
+    changing.delete(ids=[1, 2], split="single")
+    [file] = (Path(changing.path) / "_columns").glob("*.deleted")
+    data = bytearray(file.read_bytes())
+    data[0] ^= 1
+    file.write_bytes(data)
+    split = st.Dataset(changing.path)["single"]
+    for record in (0, 1, len(split) - 1):
+        with pytest.raises(st.DamageError):
+            split[record]
+    with st.Loader(split, 4, STEPS, order=st.Sequential()) as loader:
+        with pytest.warns(st.ShardtoolWarning, match=r"\.deleted"), pytest.raises(st.BadSampleError, match=r"\.deleted"):
+            for _ in loader:
+                pass
+        assert {bad["name"] for bad in loader.bad_samples()} == {"CompanionCrc"}
+
+
+def test_tensorflow_reads_what_was_there_before_and_compact_writes_what_is(changing: st.Dataset) -> None:
+    tensorflow = pytest.importorskip("tensorflow")
+
+    def read(dataset: st.Dataset) -> set[bytes]:
+        files = sorted(str(shard.path) for shard in dataset["single"].shards)
+        return {
+            tensorflow.train.Example.FromString(data).features.feature["image/key"].bytes_list.value[0]
+            for data in tensorflow.data.TFRecordDataset(files).as_numpy_iterator()
+        }
+
+    everything = read(changing)
+    changed = changing.delete(ids=[0, 1], split="single")
+    assert read(changed) == everything
+    compacted = changed.compact(split="single")
+    assert read(compacted) == {key.encode() for key in keys(changed["single"])} < everything
+
+
+def test_commands_print_one_document(changing: st.Dataset) -> None:
+    path = str(changing.path)
+    names = keys(changing["train"])
+    table = Path(path).parent / "a.csv"
+    table.write_text("key,a\n" + "".join(f"{name},{n}\n" for n, name in enumerate(names)))
+    command = [sys.executable, "-m", "shardtool"]
+    for arguments, member, value in [
+        (["column", "add", path, str(table), "--split", "train"], "version", 2),
+        (["delete", path, "--where", "a<10"], "version", 3),
+        (["tag", path, "t"], "version", 4),
+        (["rollback", path, "2"], "version", 5),
+        (["compact", path], "version", 6),
+    ]:
+        done = subprocess.run([*command, *arguments, "--json"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)[member] == value, (arguments, done.stdout)

@@ -173,6 +173,36 @@ class TensorFlow(unittest.TestCase):
                 self.assertEqual(list(ours["note"].bytes_list.value), list(theirs["note"].bytes_list.value))
         print(f"{len(examples)} records of TensorFlow's packed, plain, gzip and zlib, every feature right")
 
+    def test_shards_have_what_was_there_before_a_change_and_compact_writes_what_is(self):
+        photos = PHOTOS or made_photos(self.root / "changing-photos")
+        folder = self.root / "changing"
+        shardtool("pack", photos, folder, "--shards", 2)
+
+        def features():
+            listed = [shard["file"] for shard in json.loads((folder / "dataset.json").read_text())["splits"][0]["shards"]]
+            files = [str(folder / file) for file in listed]
+            examples = map(tf.train.Example.FromString, tf.data.TFRecordDataset(files).as_numpy_iterator())
+            return {example.features.feature["image/key"].bytes_list.value[0]: example.features.feature for example in examples}
+
+        before = features()
+        keys = sorted(before)
+        values = self.root / "captions.csv"
+        values.write_text("key,caption\n" + "".join(f'"{key.decode()}","caption of {key.decode()}"\n' for key in keys))
+        shardtool("column", "add", folder, values)
+        (self.root / "gone").write_bytes(b"\n".join(keys[::3]))
+        shardtool("delete", folder, "--keys", self.root / "gone")
+        same = features()
+        self.assertEqual(sorted(same), keys)
+        self.assertTrue(all("caption" not in feature for feature in same.values()))
+        shardtool("compact", folder)
+        after = features()
+        self.assertEqual(sorted(after), sorted(set(keys) - set(keys[::3])))
+        for key, feature in after.items():
+            self.assertEqual(feature["caption"].bytes_list.value[0], b"caption of " + key)
+            for name in before[key]:
+                self.assertEqual(feature[name], before[key][name])
+        print(f"{len(after)} records of a changed dataset, before and after it was compacted")
+
     def test_bare_files_are_verified_and_read(self):
         path = self.root / "bare.tfrecord"
         self.write(path, self.examples())

@@ -289,23 +289,6 @@ def test_without_the_list_of_deleted_records_none_is_delivered(changing: st.Data
         assert {bad["name"] for bad in loader.bad_samples()} == {"CompanionCrc"}
 
 
-def test_tensorflow_reads_what_was_there_before_and_compact_writes_what_is(changing: st.Dataset) -> None:
-    tensorflow = pytest.importorskip("tensorflow")
-
-    def read(dataset: st.Dataset) -> set[bytes]:
-        files = sorted(str(shard.path) for shard in dataset["single"].shards)
-        return {
-            tensorflow.train.Example.FromString(data).features.feature["image/key"].bytes_list.value[0]
-            for data in tensorflow.data.TFRecordDataset(files).as_numpy_iterator()
-        }
-
-    everything = read(changing)
-    changed = changing.delete(ids=[0, 1], split="single")
-    assert read(changed) == everything
-    compacted = changed.compact(split="single")
-    assert read(compacted) == {key.encode() for key in keys(changed["single"])} < everything
-
-
 def test_commands_print_one_document(changing: st.Dataset) -> None:
     path = str(changing.path)
     names = keys(changing["train"])

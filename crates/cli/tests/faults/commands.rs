@@ -193,7 +193,7 @@ fn arrays(folder: &Path) {
 }
 
 /// A dataset of two shards.
-fn set(folder: &Path) {
+pub(crate) fn set(folder: &Path) {
     photos(folder);
     fs::remove_file(folder.join("photos/cat/broken.jpg")).unwrap();
     run(&["pack", "photos", "set", "--shards=2"], folder);

@@ -5,12 +5,14 @@
 //! `scripts/campaign races` as many as asked.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod changes;
 mod commands;
 mod races;
 mod sweep;
 mod tracer;
 mod tree;
 
+use changes::{CHANGES, Changing};
 use commands::{COMMANDS, NEIGHBOURS, Writing};
 use races::Pair;
 use std::path::Path;
@@ -101,12 +103,21 @@ fn a_fault_in_any_call_loses_nothing_and_the_next_run_completes() {
 /// Tries every fault of a command, or a sample.
 fn with_faults(writing: &Writing, folder: &Path, whole: bool) -> Report {
     let subject = Subject::new(writing, folder);
+    each_fault(writing.name, whole, |nth, fault| subject.fail(nth, fault))
+}
+
+/// Calls `attempt` with every fault in every call, or with a sample of them, until the command makes fewer calls.
+fn each_fault(
+    command: &str,
+    whole: bool,
+    mut attempt: impl FnMut(u64, Fault) -> Option<(&'static str, Vec<String>)>,
+) -> Report {
     let mut report = Report::default();
-    let mut random = Random(writing.name.len() as u64);
+    let mut random = Random(command.len() as u64);
     for (name, fault) in FAULTS {
         let mut attempt = |nth: u64| {
-            let Some((call, wrong)) = subject.fail(nth, fault) else { return false };
-            report.add(&format!("{}, {name} in call {nth}, {call}", writing.name), wrong);
+            let Some((call, wrong)) = attempt(nth, fault) else { return false };
+            report.add(&format!("{command}, {name} in call {nth}, {call}"), wrong);
             true
         };
         if whole {
@@ -123,8 +134,17 @@ fn with_faults(writing: &Writing, folder: &Path, whole: bool) -> Report {
             if attempt(nth) { left -= 1 } else { most = nth }
         }
     }
-    println!("{}: {} runs", writing.name, report.runs);
+    println!("{command}: {} runs", report.runs);
     report
+}
+
+#[test]
+fn a_fault_in_any_call_of_a_change_leaves_the_version_before_or_after_it() {
+    let whole = std::env::var_os("SHARDTOOL_ALL_FAULTS").is_some();
+    on_all_cores(CHANGES, |arguments, folder| {
+        let changing = Changing::new(arguments, folder);
+        each_fault(&arguments.join(" "), whole, |nth, fault| changing.fail(nth, fault))
+    });
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub struct AppendedSplit {
 /// Packs a source, and adds its records to the splits of a dataset.
 ///
 /// # Errors
-/// Those of [`crate::pack()`]; [`ShardError::AppendedKeys`], [`ShardError::NewClasses`]; [`Error::Read`] for a split that the
+/// Those of [`crate::pack()`]; [`ShardError::AppendedKey`], [`ShardError::NewClasses`]; [`Error::Read`] for a split that the
 /// dataset does not have; [`DestinationError::CameFirst`](crate::DestinationError).
 pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Appended, Error> {
     let dataset = base::open(&options.pack.destination)?;

@@ -39,10 +39,10 @@ impl Changing {
         fs::create_dir_all(&template).unwrap();
         changed(&template);
         copy(&template, &work).unwrap();
-        let before = contents(&work, "set").unwrap();
+        let before = newest(&work).unwrap();
         let versions = ["set@1", "set@2"].map(|version| contents(&work, version).unwrap());
         done(shardtool(arguments, &work));
-        let after = contents(&work, "set").unwrap();
+        let after = newest(&work).unwrap();
         assert_ne!(before, after, "{arguments:?}");
         Changing { arguments, template, work, output, before, after, versions }
     }
@@ -95,7 +95,7 @@ impl Changing {
     }
 
     fn now(&self) -> Result<String, String> {
-        contents(&self.work, "set")
+        newest(&self.work)
     }
 
     fn command(&self) -> Command {
@@ -110,8 +110,8 @@ impl Changing {
     }
 }
 
-/// Returns the records of a version with their features, its shards and its tags, after a verification; or the message of the command
-/// that fails.
+/// Returns the records of a version with their features, and the number of its shards, after a verification; or the message of the
+/// command that fails.
 fn contents(folder: &Path, dataset: &str) -> Result<String, String> {
     let text = |arguments: &[&str]| {
         let Output { status, stdout, stderr } = shardtool(arguments, folder).output().unwrap();
@@ -127,9 +127,14 @@ fn contents(folder: &Path, dataset: &str) -> Result<String, String> {
     listed.extend(names.filter(|name| ["note", "score"].contains(name)).map(|name| format!("--column={name}")));
     let rows = text(&listed.iter().map(String::as_str).collect::<Vec<_>>())?;
     let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
-    let log: serde_json::Value = serde_json::from_str(&text(&["log", dataset, "--json"])?).unwrap();
-    let tags = log.to_string().matches("paper").count();
-    Ok(format!("{} {} {} tags {tags}", rows["listed"], info["features"], info["splits"][0]["shards"]))
+    Ok(format!("{} {} {}", rows["listed"], info["features"], info["splits"][0]["shards"]))
+}
+
+/// As [`contents`] of the newest version, with its tags.
+fn newest(folder: &Path) -> Result<String, String> {
+    let log = shardtool(&["log", "set", "--json"], folder).output().unwrap();
+    let tags = String::from_utf8_lossy(&log.stdout).matches("paper").count();
+    Ok(format!("{} tags {tags}", contents(folder, "set")?))
 }
 
 fn done(mut command: Command) {

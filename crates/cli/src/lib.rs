@@ -13,6 +13,7 @@
 //! | `export` | writes a dataset in another format |
 //! | `reshard` | `reshard`, `merge`: write the same records into other shards |
 //! | `copy` | copies a dataset to another place |
+//! | `change` | `append`, `delete`, `column`, `tag`, `rollback`, `compact`, `gc`, `log`: versions of a dataset |
 //! | `diff` | compares the samples of two datasets |
 //! | `verify` | checks every record, index and file |
 //! | `store_memory` | how many shards of a store are read at once, and with how much memory |

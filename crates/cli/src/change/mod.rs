@@ -85,7 +85,7 @@ fn print_version(version: Option<NewVersion>, dry_run: bool, others: bool, out: 
             if others {
                 writeln!(
                     out,
-                    "  TensorFlow, DALI and others that read the shards themselves still see what was there before;\n  \
+                    "  TensorFlow, DALI and others that read the shards themselves still see the records as they were;\n  \
                      `compact`, or `export --to tfrecord`, writes shards of this version"
                 )?;
             }

@@ -136,6 +136,19 @@ fn names_that_other_programs_parse_are_unchanged() {
 
     found += &section("copy --json", &[&run("copy dataset copied --json")]);
 
+    let keys = ["cat", "dog"].iter().flat_map(|class| (0..8).map(move |i| format!("{class}/{i}.jpg,{i}\n")));
+    std::fs::write(folder.join("rows.csv"), format!("key,row\n{}", keys.collect::<String>())).unwrap();
+    found += &section("column --json", &[&run("column add copied rows.csv --json")]);
+    found += &section("delete --json", &[&run("delete copied --where image/class/label=0 --json")]);
+    found += &section("append --json", &[&run("append photos copied --replace --json")]);
+    found += &section("tag --json", &[&run("tag copied paper --json")]);
+    found += &section("dataset.json of a version", &[&read("copied/dataset.json")]);
+    found += &section("rollback --json", &[&run("rollback copied 2 --json")]);
+    found += &section("column drop --json", &[&run("column drop copied row --json")]);
+    found += &section("compact --json", &[&run("compact copied --json")]);
+    found += &section("log --json", &[&run("log copied --json")]);
+    found += &section("gc --json", &[&run("gc copied --keep 1 --json")]);
+
     let split = shardtool_read::Dataset::open(folder.join("dataset")).unwrap().split("train").unwrap().clone();
     let config = shardtool_load::Config::new(split, [shardtool_load::Field::Record], 4);
     let state = shardtool_load::Loader::new(&config).unwrap().state().to_string();

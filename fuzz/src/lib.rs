@@ -10,11 +10,11 @@
 #![forbid(unsafe_code)]
 
 use shardtool_decode::{self as decode, ConvertedFormat, DecodeOptions, Limits, Truncated};
-use shardtool_format::Compression;
 use shardtool_format::example::{Column, Example, Feature, encode};
 use shardtool_format::frame::{self, Check};
 use shardtool_format::index::Index;
 use shardtool_format::manifest::Manifest;
+use shardtool_format::{Compression, DeletedRows};
 use shardtool_format::{checksum, example};
 use shardtool_order::ResumeState;
 
@@ -28,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("frame", frame),
     ("example", example),
     ("index", index),
+    ("deleted_rows", deleted_rows),
     ("manifest", manifest),
     ("state", state),
     ("image", image),
@@ -109,7 +110,22 @@ impl Values {
     }
 }
 
-/// Indexes, also with the CRCs of header and directory corrected. A checked column yields one value per record.
+/// Bitmaps of deleted rows: the rows that are not deleted are numbered without a gap, and found by their numbers.
+pub fn deleted_rows(bytes: &[u8]) {
+    let [first, bits @ ..] = bytes else { return };
+    let records = (bits.len() as u64 * 8).saturating_sub(u64::from(first % 8));
+    let deleted = bits.iter().map(|byte| u64::from(byte.count_ones())).sum();
+    let _ = DeletedRows::parse(bits, u64::from(*first), deleted);
+    let Ok(rows) = DeletedRows::parse(bits, records, deleted) else { return };
+    assert_eq!((rows.records(), rows.live_rows() + deleted, rows.as_bytes()), (records, records, bits));
+    let live = (0..records).filter(|row| !rows.contains(*row));
+    for (n, row) in live.enumerate() {
+        assert_eq!((rows.rank(row), rows.live_row(n as u64)), (Some(n as u64), Some(row)));
+    }
+    assert_eq!((rows.live_row(rows.live_rows()), rows.rank(records)), (None, None));
+}
+
+/// Indexes and companions, also with the CRCs of header and directory corrected. A checked column yields one value per record.
 pub fn index(bytes: &[u8]) {
     parse_index(bytes);
     let mut corrected = bytes.to_vec();
@@ -127,7 +143,10 @@ pub fn index(bytes: &[u8]) {
 }
 
 fn parse_index(bytes: &[u8]) {
-    let Ok(index) = Index::parse(bytes) else { return };
+    [Index::parse(bytes), Index::parse_companion(bytes)].iter().flatten().for_each(columns);
+}
+
+fn columns(index: &Index<&[u8]>) {
     for column in 0..index.columns().len() {
         let checked = index.check(column).is_ok();
         let numbers = [

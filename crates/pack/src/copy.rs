@@ -69,6 +69,7 @@ pub fn copy(
         Some(version) => manifest_of(&source, newest, version)?,
         None => newest,
     };
+    let (json, manifest) = if options.all_versions { (json, manifest) } else { with_own_tags(json, manifest) };
     let earlier = if options.all_versions { earlier(&source, manifest.version_number())? } else { vec![] };
     let all = || [&manifest].into_iter().chain(earlier.iter().map(|(_, _, manifest)| manifest));
     let mut seen = HashSet::new();
@@ -118,6 +119,18 @@ pub fn copy(
     }
     target.finish(&json)?;
     Ok(Copied { shards: shards.len() as u64, skipped: skipped.into_inner(), bytes: bytes.into_inner() })
+}
+
+/// Leaves out the tags of versions that are not copied.
+fn with_own_tags(json: Vec<u8>, mut manifest: Manifest) -> (Vec<u8>, Manifest) {
+    let number = manifest.version_number();
+    match &mut manifest.versions {
+        Some(versions) if versions.tags.iter().any(|tag| tag.number != number) => {
+            versions.tags.retain(|tag| tag.number == number);
+            (manifest.to_json().into_bytes(), manifest)
+        }
+        _ => (json, manifest),
+    }
 }
 
 /// Where a dataset is copied to.

@@ -241,6 +241,11 @@ impl Plan {
         matches!(&self.work, Work::Files(plan) if plan.listing.stored)
     }
 
+    /// Returns whether labels of the source are ids that refer to a list of its own.
+    pub(crate) fn has_class_ids(&self) -> bool {
+        matches!(self.work, Work::Archives(_))
+    }
+
     /// Plans the shards of surveyed archives.
     pub(crate) fn of_archives(archives: Box<Archives>, options: &Options) -> Work {
         let order = order(options, archives.files.len());

@@ -462,9 +462,9 @@ fn each_row_belongs_to_one_record_and_each_record_has_a_row() {
     let temp = tempfile::tempdir().unwrap();
     let path = four(temp.path());
     let refused = |keys: &[&str]| column(ColumnChange::Add, &path, "n", keys).unwrap_err().to_string();
-    assert!(refused(&["k0", "k1", "k2", "k3", "k9"]).contains("1 of 5 rows have the key of no record (k9)"));
+    assert!(refused(&["k0", "k1", "k2", "k3", "k9"]).contains("1 of 5 rows with the key of no record (k9)"));
     assert!(refused(&["k0", "k1", "k2", "k0"]).contains("`k0` occurs twice, in rows 1 and 4"));
-    assert!(refused(&["k0", "k1", "k2"]).contains("1 records have no row (k3)"));
+    assert!(refused(&["k0", "k1", "k2"]).contains("1 record has no row (k3)"));
     column(ColumnChange::Add, &path, "n", &["k3", "k1", "k2", "k0"]).unwrap();
     let again = column(ColumnChange::Add, &path, "n", &["k3", "k1", "k2", "k0"]).unwrap_err();
     assert!(again.to_string().contains("`column replace`"), "{again}");

@@ -151,6 +151,13 @@ pub(crate) struct FlatColumn {
 impl FlatColumn {
     fn values(self, py: Python<'_>) -> PyResult<ColumnValues> {
         let dtype = dtype(py, &self.dtype)?;
+        let width = if dtype == DType::Float { 4 } else { 8 };
+        let found = if dtype == DType::Bytes { self.strings.len() } else { self.numbers.len() / width };
+        let expected: usize = self.counts.iter().filter_map(|count| usize::try_from(*count).ok()).sum();
+        if found != expected {
+            let message = format!("column `{}` has {found} values for rows of {expected}", self.name);
+            return Err(error::option(py, &message));
+        }
         let (mut at, mut strings) = (0usize, self.strings.into_iter());
         let numbers = &self.numbers;
         let mut rows = Vec::with_capacity(self.counts.len());

@@ -1,7 +1,7 @@
 //! Replaces command-line flags in messages of the Rust crates by Python's keyword arguments.
 
 /// Command line → Python. A text comes before shorter ones that it contains.
-const SPELLINGS: [(&str, &str); 11] = [
+const SPELLINGS: [(&str, &str); 19] = [
     ("--from KIND", "`kind=`"),
     ("--map image=FIELD", "`map={\"image\": FIELD}`"),
     ("--map label=FIELD", "`map={\"label\": FIELD}`"),
@@ -12,6 +12,14 @@ const SPELLINGS: [(&str, &str); 11] = [
     ("--split", "`split=`"),
     ("--images FOLDER", "`images=FOLDER`"),
     ("--images", "`images=`"),
+    ("--missing", "`missing=`"),
+    ("--rows-of", "`rows_of=`"),
+    ("--ignore-unknown", "`ignore_unknown=True`"),
+    ("--replace", "`replace=True`"),
+    ("--add-classes", "`add_classes=True`"),
+    ("--keys", "`keys=`"),
+    ("--key", "`key=`"),
+    ("--name", "`names=`"),
     ("run the same command again", "make the same call again"),
 ];
 

@@ -193,6 +193,91 @@ def test_a_refused_change_changes_nothing(changing: st.Dataset) -> None:
     assert sorted(path.relative_to(changing.path) for path in Path(changing.path).rglob("*")) == before
 
 
+#: Columns with a value that would not be kept, and what the message says.
+LOST = {
+    "nested": ([[[1, 2], [3, 4]]], {}, "among its values"),
+    "null in a list": ([[1.0, None]], {}, "None among its values"),
+    "text as a number": (["1.5"], {"x": "float"}, "does not hold '1.5'"),
+    "number as bytes": ([3], {"x": "bytes"}, "expected str or bytes"),
+    "integer in floats": ([16_777_217], {"x": "float"}, "does not hold 16777217"),
+    "integer next to a float": ([2**53 + 1, 0.5], {}, "does not hold 9007199254740993"),
+    "array of integers in floats": (np.array([16_777_217]), {"x": "float"}, "does not hold 16777217"),
+    "infinite in 32 bits": ([1e39], {"x": "float"}, "does not hold 1e"),
+    "array infinite in 32 bits": (np.array([1e39]), {"x": "float"}, "does not hold 1e"),
+    "longdouble": (np.array([1], np.longdouble), {}, "no feature holds"),
+    "too large": ([2**64], {}, "no type holds"),
+    "too small": ([-1, 2**63], {}, "no type holds"),
+    "fraction as an integer": ([0.5], {"x": "int64"}, "does not hold 0.5"),
+    "no such type": ([1], {"x": "int32"}, "'int32'"),
+    "type of no column": ([1], {"y": "int64"}, "no column 'y'"),
+    "a text": ("abc", {}, "expected a list"),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_a_value_is_kept_or_refused(changing: st.Dataset, case: str) -> None:
+    values, types, message = LOST[case]
+    names = keys(changing["train"])
+    column = values if isinstance(values, str) else values.repeat(len(names)) if isinstance(values, np.ndarray) else values * len(names)
+    if case in ("integer next to a float", "too small"):
+        column = values + [values[1]] * (len(names) - 2)
+    with pytest.raises((st.OptionError, st.OptionTypeError), match=message):
+        changing.add_columns({"key": names, "x": column}, split="train", types=types)
+    assert changing.at().version == 1
+
+
+def test_nested_lists_of_arrow_are_refused_and_others_keep_their_types(changing: st.Dataset) -> None:
+    pa = pytest.importorskip("pyarrow")
+    names = keys(changing["train"])
+    nested = pa.array([[[n, n]] for n in range(len(names))])
+    with pytest.raises(st.OptionError, match="among its values"):
+        changing.add_columns(pa.table({"key": names, "x": nested}), split="train")
+    table = pa.table({"key": names, "f": pa.array([[0.5, 1.5]] * len(names), pa.list_(pa.float32())), "u": pa.array([2**63] * len(names), pa.uint64())})
+    changed = changing.add_columns(table, split="train")
+    assert (changed.features["f"], changed.features["u"]) == ("float", "uint64")
+    assert changed["train"][3]["features"]["f"] == [0.5, 1.5] and changed["train"][3]["features"]["u"] == 2**63
+
+
+def test_what_is_deleted_is_named_exactly(changing: st.Dataset) -> None:
+    for ids in ([1.7], [True, False], [-1], ["1"], np.array([True, False])):
+        with pytest.raises(st.OptionTypeError, match="an id is"):
+            changing.delete(ids=ids, split="train")
+    with pytest.raises(st.OptionTypeError, match="a key is int"):
+        changing.delete(keys=[3])
+    name = keys(changing["train"])[4]
+    assert len(changing.delete(keys=name, split="train")["train"]) == len(changing["train"]) - 1
+    twice = changing.at().delete(ids=np.array([0, 1]), split=["train", "train"])
+    assert len(twice["train"]) == len(changing["train"]) - 3
+
+
+def test_labels_and_names_of_classes_agree(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    label, classes = "image/class/label", changing.classes
+    for ids, texts in ([0, "owl"], [77, "wolf"], [1, "wolf"]):
+        with pytest.raises(st.PackError, match="class|name"):
+            changing.replace_columns({"key": names, label: [ids] * len(names), "image/class/text": [texts] * len(names)}, split="train")
+    changed = changing.replace_columns({"key": names, label: [2] * len(names), "image/class/text": [classes[2]] * len(names)}, split="train")
+    assert {record["label"] for record in changed["train"][:]} == {2}
+    # A label that was dropped comes back.
+    dropped = changed.drop_columns([label, "image/class/text"])
+    every = {"key": keys(dropped["train"]), "label": [classes[1]] * len(names)}
+    with pytest.raises(st.PackError, match="all splits"):
+        dropped.add_columns(every, split="train")
+
+
+def test_an_archive_with_other_class_ids_is_not_appended(changing: st.Dataset, photos: Path, tmp_path: Path) -> None:
+    for name in ("owl", "teapot"):
+        (tmp_path / "two" / name).mkdir(parents=True)
+        shutil.copy(photos / name / "000.jpg", tmp_path / "two" / name / "x.jpg")
+    st.pack(tmp_path / "two", tmp_path / "other")
+    for source in (tmp_path / "other",):
+        for add_classes in (False, True):
+            with pytest.raises(st.PackError, match="class id 0 is `owl` in the source and `heron`"):
+                changing.append(source, split="train", add_classes=add_classes)
+    appended = changing.append(tmp_path / "two", split="train")
+    assert appended["train"]["owl/x.jpg"]["label"] == 1 and appended["train"]["teapot/x.jpg"]["label"] == 2
+
+
 def test_a_dry_run_writes_nothing(changing: st.Dataset) -> None:
     assert changing.delete(where="image/class/label=0", dry_run=True) is changing
     assert changing.at().version == 1 and not (Path(changing.path) / "_versions").exists()

@@ -200,7 +200,7 @@ pub enum Error {
         known: String,
     },
     /// A path with `@` that may mean two datasets.
-    #[error("{} exists, and {} may also mean version `{version}` of {}: pass the version by itself (`--dataset-version`, `version=`), or rename the folder", path.display(), path.display(), dataset.display())]
+    #[error("{} exists, and {} may also mean version `{version}` of {}: rename the folder (in Python, `version=` names a version of the folder in `path`)", path.display(), path.display(), dataset.display())]
     AmbiguousVersion {
         /// The path.
         path: PathBuf,

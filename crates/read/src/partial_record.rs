@@ -186,7 +186,7 @@ fn bytes_of(value: &ValueRange) -> Range<usize> {
 
 impl Record {
     /// Checks value number `number` of a bytes feature, if the record was made without the feature's values. `value` are its
-    /// bytes in [`Record::data`].
+    /// bytes in the record as it is stored.
     ///
     /// # Errors
     /// [`crate::Error::Record`] with `DataCrc` if the bytes have another CRC; [`crate::Error::IndexMismatch`] if the index has
@@ -194,7 +194,7 @@ impl Record {
     pub fn check_value(&self, feature: &str, number: u64, value: &[u8]) -> Result<()> {
         let Some(values) = self.unchecked().iter().find(|values| values.feature == feature) else { return Ok(()) };
         let (shard, row) = (self.shard(), self.row());
-        let found = range_within(self.data(), value).unwrap_or_default();
+        let found = range_within(self.stored(), value).unwrap_or_default();
         let range = values.ranges.get(number as usize);
         let Some(range) = range.filter(|range| bytes_of(range) == found) else {
             let expected = range.map_or("no such value".to_owned(), |range| format!("{:?}", bytes_of(range)));

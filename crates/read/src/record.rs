@@ -2,10 +2,10 @@
 
 use crate::partial_record::UncheckedValues;
 use crate::{Result, Shard};
-use shardtool_format::example::{Example, Feature, range_within};
+use shardtool_format::example::Example;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One record whose framing has been checked. Its bytes lie in the shard's mapping, which a clone shares, or in a buffer of the
 /// record, which a clone copies.
@@ -18,8 +18,9 @@ pub struct Record {
     buffer: Option<Vec<u8>>,
     /// The values that were not checked with the record.
     unchecked: Vec<UncheckedValues>,
-    /// Where the image lies in the data, if these are composed of a stored record and columns of the version; 0 to 0 without one.
-    composed: Option<Range<usize>>,
+    /// The canonical Example of the stored features and the columns of the version, made on its first use; `None` if the version has
+    /// what is stored.
+    composed: Option<OnceLock<Vec<u8>>>,
 }
 
 impl Record {
@@ -36,27 +37,10 @@ impl Record {
         if !self.shard.is_changed() {
             return Ok(self);
         }
-        let (mut data, image) = {
-            let (example, image) = (self.example()?, self.image()?);
-            // The feature that holds the image, which no version changes.
-            let holds = |feature: &Feature<'_>| matches!(feature, Feature::Bytes(list) if list.single().map(<[u8]>::as_ptr_range) == image.map(<[u8]>::as_ptr_range));
-            let name = image.and_then(|_| example.features().iter().find(|(_, feature)| holds(feature)));
-            let mut data = vec![];
-            example.encode(&mut data);
-            let name = name.map(|(name, _)| name.clone().into_owned());
-            self.check_readable()?;
-            (data, name)
-        };
-        data.shrink_to_fit();
-        let image = match &image {
-            Some(name) => {
-                let example = Example::parse(&data).ok();
-                example.and_then(|example| range_within(&data, example.bytes(name)?)).unwrap_or(0..0)
-            }
-            None => 0..0,
-        };
-        let Record { shard, row, .. } = self;
-        Ok(Record { shard, row, data: 0..data.len(), buffer: Some(data), unchecked: vec![], composed: Some(image) })
+        // What is composed later has no errors.
+        self.example()?;
+        self.check_readable()?;
+        Ok(Record { composed: Some(OnceLock::new()), ..self })
     }
 
     /// Adds the values that were not checked.
@@ -85,8 +69,20 @@ impl Record {
 
     /// Returns the data: a `tf.train.Example`, unless the dataset's records are opaque. Those of [`crate::Split::get`] are the record of
     /// the dataset's version, those of [`Shard::record`] the frame as it is stored. Bytes of a mapped file
-    /// that cannot be read any more are zeros, which [`Record::check_readable`] reports.
+    /// that cannot be read any more are zeros, or missing from what is composed, which [`Record::check_readable`] reports.
     pub fn data(&self) -> &[u8] {
+        match &self.composed {
+            None => self.stored(),
+            Some(composed) => composed.get_or_init(|| {
+                let mut data = vec![];
+                // Fails only if bytes cannot be read any more.
+                self.example().iter().for_each(|example| example.encode(&mut data));
+                data
+            }),
+        }
+    }
+
+    pub(crate) fn stored(&self) -> &[u8] {
         let whole = match &self.buffer {
             Some(buffer) => buffer,
             None => self.shard.bytes().mapped().unwrap_or_default(),
@@ -100,11 +96,8 @@ impl Record {
     /// [`crate::Error::Index`] or [`crate::Error::IndexMismatch`] for a damaged index; for bare files, those of
     /// [`Record::example`].
     pub fn image(&self) -> Result<Option<&[u8]>> {
-        let data = self.data();
-        let range = match &self.composed {
-            Some(image) => image.clone(),
-            None => self.shard.image(self.row, data)?,
-        };
+        let data = self.stored();
+        let range = self.shard.image(self.row, data)?;
         // An image never begins at the first byte, where the tag of the Example's features is.
         Ok(if range.start == 0 { None } else { Some(&data[range]) })
     }
@@ -114,21 +107,12 @@ impl Record {
     /// # Errors
     /// [`crate::Error::Record`] if it is not an Example.
     pub fn example(&self) -> Result<Example<'_>> {
-        if self.composed.is_some() {
-            let record = |source| crate::Error::Record {
-                path: self.shard.path().to_owned(),
-                record: self.row,
-                key: None,
-                source,
-            };
-            return Example::parse(self.data()).map_err(record);
-        }
-        self.shard.parse(self.row, self.data())
+        self.shard.parse(self.row, self.stored())
     }
 
     /// Parses the record as it is stored, without the columns of the version.
     pub(crate) fn stored_example(&self) -> Result<Example<'_>> {
-        self.shard.parse_stored(self.row, self.data())
+        self.shard.parse_stored(self.row, self.stored())
     }
 
     /// Returns the key.
@@ -154,7 +138,8 @@ impl Record {
 
     /// Returns the bytes of memory that the record occupies; 0 if it is mapped.
     pub fn buffer_bytes(&self) -> u64 {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64)
+        let composed = self.composed.as_ref().and_then(OnceLock::get);
+        [self.buffer.as_ref(), composed].into_iter().flatten().map(|buffer| buffer.len() as u64).sum()
     }
 
     /// Returns the buffer that the record was read into, for reuse with [`crate::Split::get_with`]. It is empty if the

@@ -12,10 +12,10 @@ use std::sync::Arc;
 pub struct Rows {
     /// `None` if no row is deleted.
     deleted: Option<Arc<DeletedRows>>,
-    /// Id of the first record.
-    first: u64,
-    /// The records that remain, counted from the first one of the shard.
-    left: Range<u64>,
+    /// The row of the next record, or one before it that is deleted.
+    row: u64,
+    /// The ids of the records that remain.
+    ids: Range<u64>,
 }
 
 impl Iterator for Rows {
@@ -23,13 +23,16 @@ impl Iterator for Rows {
 
     #[inline]
     fn next(&mut self) -> Option<(u64, u64)> {
-        let n = self.left.next()?;
-        let row = self.deleted.as_ref().map_or(Some(n), |deleted| deleted.live_row(n))?;
-        Some((self.first + n, row))
+        let id = self.ids.next()?;
+        while self.deleted.as_ref().is_some_and(|deleted| deleted.contains(self.row)) {
+            self.row += 1;
+        }
+        self.row += 1;
+        Some((id, self.row - 1))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.left.size_hint()
+        self.ids.size_hint()
     }
 }
 
@@ -43,9 +46,8 @@ impl Split {
     /// [`crate::Error::NoShard`]; [`crate::Error::MissingCompanion`], [`crate::Error::CompanionCrc`],
     /// [`crate::Error::Bitmap`] for a bitmap that is absent or damaged: which rows are deleted is then unknown.
     pub fn rows(&self, number: usize) -> Result<Rows> {
-        let records = self.starts().get(number + 1).map(|end| end - self.starts()[number]);
-        let records = records.ok_or_else(|| self.no_shard(number))?;
-        Ok(Rows { deleted: self.deleted_rows(number)?, first: self.starts()[number], left: 0..records })
+        let end = *self.starts().get(number + 1).ok_or_else(|| self.no_shard(number))?;
+        Ok(Rows { deleted: self.deleted_rows(number)?, row: 0, ids: self.starts()[number]..end })
     }
 
     /// Returns whether the records of a shard are those that its file holds: none is deleted, and no column takes the place of a
@@ -94,9 +96,13 @@ impl Split {
         }
         let Some(validity) = shard.validity(name)? else { return Ok(false) };
         let Some(bits) = validity else { return Ok(true) };
-        if self.entry().shards[number].companions.deleted.is_none() {
-            return Ok(false);
-        }
-        Ok(self.rows(number)?.all(|(_, row)| bits[row as usize / 8] >> (row % 8) & 1 == 1))
+        let Some(deleted) = self.deleted_rows(number)? else { return Ok(false) };
+        let records = self.entry().shards[number].records;
+        let used = |byte: usize| u8::MAX >> (8 * (byte as u64 + 1)).saturating_sub(records);
+        Ok(bits
+            .iter()
+            .zip(deleted.as_bytes())
+            .enumerate()
+            .all(|(byte, (valid, deleted))| (valid | deleted) & used(byte) == used(byte)))
     }
 }

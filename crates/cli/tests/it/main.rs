@@ -6,6 +6,7 @@ mod bucket;
 mod demo;
 
 mod cache;
+mod change_in_stores;
 mod columns;
 mod damage_names;
 mod device;

@@ -30,7 +30,14 @@ pub(super) fn splits<'d>(dataset: &'d Dataset, names: &[String]) -> Result<Vec<&
     if names.is_empty() {
         return Ok(dataset.splits().iter().collect());
     }
-    names.iter().map(|name| dataset.split(name).map_err(Error::from)).collect()
+    let mut named: Vec<&Split> = vec![];
+    for name in names {
+        let split = dataset.split(name)?;
+        if !named.iter().any(|other| other.name() == split.name()) {
+            named.push(split);
+        }
+    }
+    Ok(named)
 }
 
 /// Returns where a dataset lies.

@@ -162,6 +162,19 @@ pub enum ShardError {
         /// The first of them.
         classes: Vec<String>,
     },
+    /// Class ids of an appended archive that are another class's in the dataset.
+    #[error("class id {id} is `{theirs}` in the source and `{ours}` in {}, and an archive has ids; write its images into folders of classes \
+        (`shardtool export --to folder`), and append these", .path.display())]
+    OtherClassIds {
+        /// The dataset.
+        path: PathBuf,
+        /// The first such id.
+        id: usize,
+        /// Its name in the source.
+        theirs: String,
+        /// Its name in the dataset, with new classes.
+        ours: String,
+    },
     /// Opaque records whose keys are the places that they have.
     #[error("{}: the keys of opaque records are their places (FILE#N), and would change; export the dataset, or keep its shards", .path.display())]
     OpaqueKeys {

@@ -23,7 +23,7 @@ pub(crate) const PIXELS: [&str; 2] = [BBOX, KEYPOINTS];
 /// Members that hold classes, in order of preference.
 const CLASSES: [&str; 5] = ["category", "category_id", "label", "labels", "class"];
 /// TensorFlow Object Detection's box columns, in fractions.
-const TENSORFLOW: [&str; 4] =
+pub(crate) const TENSORFLOW: [&str; 4] =
     ["image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax"];
 
 /// Returns whether a value describes objects: an object whose members are lists, or a list of objects.

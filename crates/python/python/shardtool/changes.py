@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,8 +16,15 @@ from .packing import _prepare, _with_defaults
 
 __all__: list[str] = []
 
-#: Types of numpy arrays, and the type of the feature that holds their values.
-_NUMPY = {"b": "int64", "i": "int64", "u": "int64", "f": "float"}
+#: The types of features that hold numbers.
+_NUMBERS = {"int64": np.int64, "float": np.float32, "float64": np.float64, "uint64": np.uint64}
+#: Types of Arrow's columns, and those of features. Other columns have the type that holds their values.
+_ARROW = {
+    **dict.fromkeys(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), "int64"),
+    **dict.fromkeys(("string", "large_string", "binary", "large_binary"), "bytes"),
+    **{"uint64": "uint64", "halffloat": "float", "float": "float", "double": "float64"},
+}
+_INTEGERS = (int, np.integer, np.bool_)
 
 
 def _change(message: str | None, author: str | None, dry_run: bool, single_writer: bool) -> dict[str, Any]:
@@ -60,13 +68,25 @@ def delete(
         dataset.path,
         given[0],
         _names(where),
-        [key.encode() if isinstance(key, str) else bytes(key) for key in keys or ()],
-        [int(one) for one in ids or ()],
+        [_key(key) for key in ([keys] if isinstance(keys, str | bytes) else keys or ())],
+        [_id(one) for one in (() if ids is None else ids)],
         _names(split),
         ignore_unknown,
         _change(message, author, dry_run, single_writer),
     )
     return _newest(dataset, dry_run)
+
+
+def _key(key: Any) -> bytes:
+    if not isinstance(key, str | bytes):
+        raise OptionTypeError(f"a key is {type(key).__name__}: {key!r}; expected a str or bytes")
+    return key.encode() if isinstance(key, str) else bytes(key)
+
+
+def _id(number: Any) -> int:
+    if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 0:
+        raise OptionTypeError(f"an id is {number!r}: expected the number of a record in the split, from 0")
+    return operator.index(number)
 
 
 def add_columns(dataset: Any, source: Any, **options: Any) -> Any:
@@ -119,8 +139,13 @@ def _columns(
     unknown = [name for name in wanted if name not in table]
     if unknown:
         raise OptionError(f"`names`: the source has no column {', '.join(map(repr, unknown))}")
+    for name, dtype in (types or {}).items():
+        if name not in wanted:
+            raise OptionError(f"`types`: the source has no column {name!r}; it has {', '.join(map(repr, wanted))}")
+        if dtype not in (*_NUMBERS, "bytes"):
+            raise OptionError(f"`types`: column {name!r} is {dtype!r}: expected 'int64', 'float', 'float64', 'uint64' or 'bytes'")
     columns = [_flat(name, table[name], (types or {}).get(name)) for name in wanted]
-    encoded = None if keys is None else [one.encode() if isinstance(one, str) else bytes(one) for one in _listed(keys)]
+    encoded = None if keys is None else [_key(key) for key in _listed(keys)]
     _shardtool.columns_of_values(dataset.path, encoded, columns, arguments, change)
     return _newest(dataset, dry_run)
 
@@ -135,6 +160,8 @@ def _computed(dataset: Any, function: Callable[[Any], Mapping[str, Any]], splits
             values = function(sample)
             if not isinstance(values, Mapping):
                 raise OptionTypeError(f"the function returned {type(values).__name__} for {sample['key']!r}: expected a dict of values")
+            if values.get("key", sample["key"]) != sample["key"]:
+                raise OptionError(f"the function returned the key {values['key']!r} for {sample['key']!r}: leave it out")
             for column in values.keys() - table.keys():
                 table[column] = [None] * len(table["key"])
             table["key"].append(sample["key"])
@@ -145,6 +172,11 @@ def _computed(dataset: Any, function: Callable[[Any], Mapping[str, Any]], splits
 
 def _table(source: Any) -> dict[str, Any]:
     if isinstance(source, Mapping):
+        for name, column in source.items():
+            if not isinstance(name, str):
+                raise OptionTypeError(f"the name of a column is {type(name).__name__}: {name!r}; expected a str")
+            if isinstance(column, str | bytes) or not (hasattr(column, "__len__") or hasattr(column, "to_pylist")):
+                raise OptionTypeError(f"column {name!r} is {type(column).__name__}: expected a list, or an array, of a value for each row")
         return dict(source)
     if hasattr(source, "column_names") and hasattr(source, "column"):
         return {name: source.column(name) for name in source.column_names}
@@ -162,68 +194,118 @@ def _listed(values: Any) -> list[Any]:
 def _flat(name: str, values: Any, declared: str | None) -> dict[str, Any]:
     """Returns a column as flat values and the number of values of each row, -1 for none."""
     if hasattr(values, "type") and hasattr(values, "to_pylist"):
-        declared = declared or _of_arrow(str(values.type))
-    if isinstance(values, np.ndarray) and values.dtype.kind in _NUMPY:
+        item = getattr(values.type, "value_type", values.type)
+        declared = declared or _ARROW.get(str(item))
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         if values.ndim not in (1, 2):
             raise OptionError(f"column {name!r} has {values.ndim} dimensions: expected one or two")
-        dtype = declared or _of_numpy(values.dtype)
-        counts = np.full(len(values), 1 if values.ndim == 1 else values.shape[1], np.int64)
+        each = [1 if values.ndim == 1 else values.shape[1]] * len(values)
         flat = values.reshape(-1)
         if isinstance(values, np.ma.MaskedArray) and values.mask is not np.ma.nomask:
             if values.ndim != 1:
                 raise OptionError(f"column {name!r} is masked: expected one dimension")
-            counts[values.mask], flat = -1, values.compressed()
-        return _column(name, dtype, flat, counts.tolist())
-    rows = [_row(row) for row in _listed(values)]
+            each, flat = np.where(values.mask, -1, 1).tolist(), values.compressed()
+        flat = np.asarray(flat)
+        return _column(name, declared or _of_numpy(name, flat.dtype), flat, each)
+    rows = [_row(name, row) for row in _listed(values)]
     counts = [-1 if row is None else len(row) for row in rows]
-    all_values = [value for row in rows if row is not None for value in row]
-    dtype = declared or _inferred(name, all_values)
-    if dtype == "bytes":
-        strings = [value.encode() if isinstance(value, str) else bytes(value) for value in all_values]
-        return {"name": name, "dtype": "bytes", "numbers": b"", "strings": strings, "counts": counts}
-    return _column(name, dtype, all_values, counts)
+    return _column(name, declared, [value for row in rows if row is not None for value in row], counts)
 
 
-def _row(row: Any) -> list[Any] | None:
+def _row(name: str, row: Any) -> list[Any] | None:
+    """Returns the values of a row; `None` if it has none."""
     if row is None:
         return None
     if isinstance(row, np.ndarray):
-        return list(row.reshape(-1).tolist())
-    return list(row) if isinstance(row, list | tuple) else [row]
+        if row.ndim > 1:
+            raise OptionError(f"column {name!r}: a row has {row.ndim} dimensions; expected one value, or a list of values")
+        return list(row.reshape(-1).tolist()) if row.dtype.itemsize <= 8 or row.dtype.kind not in "fc" else list(row)
+    if not isinstance(row, list | tuple):
+        return [row]
+    for value in row:
+        if value is None or isinstance(value, list | tuple | dict | np.ndarray):
+            raise OptionError(f"column {name!r}: a row has {value!r} among its values; expected a list of numbers, texts or bytes")
+    return list(row)
 
 
-def _column(name: str, dtype: str, flat: Any, counts: list[int]) -> dict[str, Any]:
-    kind = {"int64": np.int64, "float": np.float32, "float64": np.float64, "uint64": np.uint64}[dtype]
-    exact = np.asarray(flat)
-    numbers = exact.astype(kind)
-    if dtype in ("int64", "uint64") and exact.size and (exact.dtype.kind == "f" or (numbers.astype(object) != exact.astype(object)).any()):
-        raise OptionError(f"column {name!r}: a value that {dtype} does not hold")
-    little = numbers.astype(numbers.dtype.newbyteorder("<"))
-    return {"name": name, "dtype": dtype, "numbers": little.tobytes(), "strings": [], "counts": counts}
+def _column(name: str, dtype: str | None, values: Any, counts: list[int]) -> dict[str, Any]:
+    """Returns a column in the type given, or in the one that holds its values; a value that this does not hold exactly is refused."""
+    dtype = dtype or _inferred(name, values)
+    if dtype == "bytes":
+        for value in values:
+            if not isinstance(value, str | bytes | bytearray):
+                raise OptionError(f"column {name!r}: {value!r} is {type(value).__name__}; expected str or bytes")
+        strings = [value.encode() if isinstance(value, str) else bytes(value) for value in values]
+        return {"name": name, "dtype": "bytes", "numbers": b"", "strings": strings, "counts": counts}
+    kind = _NUMBERS[dtype]
+    if isinstance(values, np.ndarray):
+        lost = _lost_of_array(values, kind)
+    else:
+        lost = next((value for value in values if not _holds(kind, value)), None)
+    if lost is not None:
+        raise OptionError(f"column {name!r}: {dtype} does not hold {lost!r}; declare another type in `types`, or convert the values")
+    numbers = np.asarray(values, dtype=kind)
+    return {"name": name, "dtype": dtype, "numbers": numbers.astype(numbers.dtype.newbyteorder("<")).tobytes(), "strings": [], "counts": counts}
 
 
-def _of_numpy(dtype: np.dtype[Any]) -> str:
-    if dtype.kind == "f" and dtype.itemsize > 4:
-        return "float64"
-    return "uint64" if dtype.kind == "u" and dtype.itemsize == 8 else _NUMPY[dtype.kind]
+def _holds(kind: Any, value: Any) -> bool:
+    """Returns whether a type holds a number: an integer exactly, a float with its precision."""
+    if isinstance(value, _INTEGERS):
+        number = int(value)
+        if np.issubdtype(kind, np.integer):
+            return int(np.iinfo(kind).min) <= number <= int(np.iinfo(kind).max)
+        try:
+            converted = kind(number)
+        except OverflowError:
+            return False
+        return bool(np.isfinite(converted)) and int(converted) == number
+    if not isinstance(value, float | np.floating) or isinstance(value, np.longdouble) or np.issubdtype(kind, np.integer):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(kind(value))) or not np.isfinite(value)
 
 
-def _of_arrow(kind: str) -> str | None:
-    kind = kind.removeprefix("list<item: ").removeprefix("list<element: ").removesuffix(">")
-    known = {"float": "float", "halffloat": "float", "double": "float64", "uint64": "uint64", "string": "bytes", "binary": "bytes"}
-    return known.get(kind, "int64" if "int" in kind or kind == "bool" else None)
+def _lost_of_array(values: Any, kind: Any) -> Any:
+    """Returns the first number of an array that a type does not hold."""
+    if values.dtype.kind in "iu" and np.issubdtype(kind, np.floating):
+        exact = 2**24 if kind is np.float32 else 2**53
+        suspects = values[(values > exact) | (values < -exact)] if values.dtype.kind == "i" else values[values > exact]
+        return next((value for value in suspects.tolist() if not _holds(kind, value)), None)
+    if values.dtype.kind == "f" and (np.issubdtype(kind, np.integer) or values.dtype.itemsize > 8):
+        return next(iter(values), None)
+    if values.dtype.kind == "f" and values.dtype.itemsize > np.dtype(kind).itemsize:
+        with np.errstate(over="ignore"):
+            lost = values[np.isfinite(values) & ~np.isfinite(values.astype(kind))]
+        return next(iter(lost.tolist()), None)
+    if values.dtype.kind in "iu":
+        ends = np.iinfo(kind)
+        return next((value for value in (values.min(initial=0), values.max(initial=0)) if not ends.min <= int(value) <= ends.max), None)
+    return None
 
 
-def _inferred(name: str, values: list[Any]) -> str:
+def _of_numpy(name: str, dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "f":
+        if dtype.itemsize > 8:
+            raise OptionError(f"column {name!r} is {dtype}, which no feature holds: convert it to float64")
+        return "float64" if dtype.itemsize == 8 else "float"
+    return "uint64" if dtype.kind == "u" and dtype.itemsize == 8 else "int64"
+
+
+def _inferred(name: str, values: Any) -> str:
     """Returns the type that holds all values; Python's floats are float64, as for a `Writer`."""
-    if all(isinstance(value, str | bytes) for value in values) and values:
+    values = list(values)
+    if values and all(isinstance(value, str | bytes) for value in values):
         return "bytes"
-    if all(isinstance(value, bool | int | np.integer) for value in values) and values:
-        large = max(values) > 2**63 - 1
-        if large and min(values) < 0:
-            raise OptionError(f"column {name!r} has {min(values)} and {max(values)}, which no type holds")
-        return "uint64" if large else "int64"
-    if all(isinstance(value, bool | int | float | np.number) for value in values) and values:
+    if values and all(isinstance(value, _INTEGERS) for value in values):
+        least, most = int(min(values)), int(max(values))
+        if most > 2**63 - 1:
+            if least < 0 or most > 2**64 - 1:
+                raise OptionError(f"column {name!r} has {least} and {most}, which no type holds")
+            return "uint64"
+        if least < -(2**63):
+            raise OptionError(f"column {name!r} has {least}, which no type holds")
+        return "int64"
+    if values and all(isinstance(value, (*_INTEGERS, float, np.floating)) for value in values):
         return "float64" if any(isinstance(value, float) for value in values) else "float"
     kinds = sorted({type(value).__name__ for value in values})
     raise OptionTypeError(f"column {name!r} has values of {', '.join(kinds) or 'no type'}: expected numbers, texts or bytes, or declare it in `types`")

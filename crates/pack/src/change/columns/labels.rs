@@ -21,20 +21,36 @@ fn wrong(column: &str, problem: impl Into<String>) -> Error {
 /// [`ShardError::Column`] for a class that the dataset does not have.
 pub(super) fn with_class_names<'r>(rows: &'r ColumnRows, manifest: &Manifest) -> Result<Cow<'r, ColumnRows>, Error> {
     let given = |name: &str| rows.columns.iter().position(|column| column.name == name);
-    let (label, offset) = (manifest.label.as_deref(), manifest.label_offset);
-    let (at, offset) = match (given(LABEL), label.and_then(given)) {
-        (Some(at), _) if manifest.dtype(LABEL).is_none() => (at, 0),
-        (_, Some(at)) if given(names::CLASS_TEXT).is_none() => (at, offset),
+    let (label, text) = (given(feature(manifest)), given(names::CLASS_TEXT));
+    let (at, offset) = match (given(LABEL), label) {
+        (Some(_), Some(_)) if feature(manifest) != LABEL => return Err(wrong(LABEL, "given twice, by two names")),
+        (_, Some(at)) => (at, manifest.label_offset),
+        (Some(_), None) if text.is_some() => {
+            return Err(wrong(LABEL, "given with names of classes: leave one of them out"));
+        }
+        (Some(at), None) if manifest.dtype(LABEL).is_none() => (at, 0),
         _ => return Ok(Cow::Borrowed(rows)),
     };
     let column = &rows.columns[at];
-    let ids =
-        column.rows.iter().map(|row| row.as_ref().map(|value| class(column, value, offset, manifest)).transpose());
-    let labels = of_labels(ids.collect::<Result<_, _>>()?, manifest)?;
+    let id = |row: &Option<Value>| row.as_ref().map(|value| class(column, value, offset, manifest)).transpose();
+    let labels = of_labels(column.rows.iter().map(id).collect::<Result<_, _>>()?, manifest);
+    if let Some(text) = text.map(|text| &rows.columns[text]) {
+        let names = labels.iter().find(|column| column.name == text.name && !manifest.classes.is_empty());
+        let differs = names.and_then(|names| names.rows.iter().zip(&text.rows).position(|(name, found)| name != found));
+        return match differs {
+            Some(row) => Err(wrong(&text.name, format!("row {} is not the name of its {}", row + 1, column.name))),
+            None => Ok(Cow::Borrowed(rows)),
+        };
+    }
     let mut rows = rows.clone();
     rows.columns.remove(at);
     rows.columns.extend(labels);
     Ok(Cow::Owned(rows))
+}
+
+/// Returns the feature that holds labels, or is to hold them.
+fn feature(manifest: &Manifest) -> &str {
+    manifest.label.as_deref().unwrap_or(names::CLASS_LABEL)
 }
 
 /// Returns the class id of a row.
@@ -57,17 +73,12 @@ fn class(column: &ColumnValues, value: &Value, offset: i64, manifest: &Manifest)
     }
 }
 
-/// Returns the columns of class ids: the label, and the name of the class if records have it.
-///
-/// # Errors
-/// [`ShardError::Column`] if the dataset has no labels.
-pub(super) fn of_labels(labels: Vec<Option<i64>>, manifest: &Manifest) -> Result<Vec<ColumnValues>, Error> {
-    let Some(name) = manifest.label.clone() else {
-        return Err(wrong(LABEL, "the dataset has no labels"));
-    };
+/// Returns the columns of class ids: the label, and the name of the class if records have it, or are to have it.
+pub(super) fn of_labels(labels: Vec<Option<i64>>, manifest: &Manifest) -> Vec<ColumnValues> {
     let ids = labels.iter().map(|id| id.map(|id| Value::Int64(vec![id + manifest.label_offset]))).collect();
-    let mut columns = vec![ColumnValues { name, dtype: DType::Int64, rows: ids }];
-    if manifest.dtype(names::CLASS_TEXT).is_some() {
+    let mut columns = vec![ColumnValues { name: feature(manifest).to_owned(), dtype: DType::Int64, rows: ids }];
+    let is_new = manifest.label.is_none() && !manifest.classes.is_empty();
+    if is_new || manifest.dtype(names::CLASS_TEXT).is_some() {
         let text = |id: &Option<i64>| {
             let class = manifest.classes.get(usize::try_from((*id)?).ok()?)?;
             Some(Value::Bytes(vec![class.as_bytes().to_vec()]))
@@ -75,5 +86,5 @@ pub(super) fn of_labels(labels: Vec<Option<i64>>, manifest: &Manifest) -> Result
         let rows = labels.iter().map(text).collect();
         columns.push(ColumnValues { name: names::CLASS_TEXT.to_owned(), dtype: DType::Bytes, rows });
     }
-    Ok(columns)
+    columns
 }

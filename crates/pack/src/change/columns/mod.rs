@@ -32,6 +32,7 @@ use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, check};
 use matched::Matched;
 use shardtool_format::manifest::{Companion, DType, FeatureType, Versions};
+use shardtool_format::names::CLASS_LABEL;
 use shardtool_read::{Dataset, Split};
 use std::collections::HashMap;
 use std::path::Path;
@@ -172,6 +173,9 @@ fn write<P: Place>(
         &mut |manifest| {
             if let Some(versions) = &mut manifest.versions {
                 rows.columns.iter().for_each(|column| list(versions, &column.name, column.dtype));
+            }
+            if manifest.label.is_none() && names.contains(&CLASS_LABEL) {
+                manifest.label = Some(CLASS_LABEL.to_owned());
             }
             each_shard(manifest, |shard| {
                 for companion in companions.get(shard.file.as_str()).into_iter().flatten() {

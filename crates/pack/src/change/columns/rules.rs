@@ -2,8 +2,9 @@
 
 use super::rows::{ColumnRows, ColumnValues};
 use super::{ColumnChange, ColumnOptions, wrong_rows};
-use crate::Error;
 use crate::error::ShardError;
+use crate::source::objects;
+use crate::{Error, Value};
 use shardtool_format::manifest::{Manifest, SEQUENCE_EXAMPLE};
 use shardtool_format::names;
 use shardtool_read::Dataset;
@@ -73,7 +74,58 @@ pub(super) fn check(dataset: &Dataset, rows: &ColumnRows, options: &ColumnOption
             return Err(wrong(name, "it was dropped, and comes back for all splits at once: leave --split out"));
         }
     }
-    whole_groups(manifest, &given, "changed")
+    whole_groups(manifest, &given, "changed")?;
+    rows.columns.iter().try_for_each(|column| lists(rows, column, manifest))
+}
+
+/// Checks that lists of a row that belong together have lengths that fit: a value for each box, and `NAME/lengths` those of NAME.
+fn lists(rows: &ColumnRows, column: &ColumnValues, manifest: &Manifest) -> Result<(), Error> {
+    let count = |name: &str| {
+        let column = rows.columns.iter().find(|column| column.name == name)?;
+        Some(|row: usize| column.rows[row].as_ref().map_or(0, Value::count))
+    };
+    let name = column.name.as_str();
+    if let Some(base) = name.strip_suffix("/lengths").and_then(count) {
+        let sum = |row: &Option<Value>| match row {
+            Some(Value::Int64(lengths)) => lengths.iter().try_fold(0i64, |sum, length| sum.checked_add(*length)),
+            _ => Some(0),
+        };
+        if let Some(row) = (0..rows.len()).find(|row| sum(&column.rows[*row]) != Some(base(*row) as i64)) {
+            return Err(wrong(name, format!("row {}: the lengths are not those of its {} values", row + 1, base(row))));
+        }
+    }
+    let Some(member) = name.strip_prefix(OBJECT).filter(|_| !MEMBERS.iter().any(|end| name.ends_with(end))) else {
+        return Ok(());
+    };
+    let (boxes, width) = match (count(objects::BBOX), count(objects::TENSORFLOW[0])) {
+        (Some(boxes), _) => (boxes, 4),
+        (None, Some(boxes)) => (boxes, 1),
+        _ => return Ok(()),
+    };
+    let fits = |values: usize, boxes: usize| match member {
+        "bbox" => values.is_multiple_of(4),
+        "keypoints" => values.is_multiple_of(boxes),
+        _ => values == boxes,
+    };
+    let own = |row: usize| column.rows[row].as_ref().map_or(0, Value::count);
+    if let Some(row) = (0..rows.len()).find(|row| !fits(own(*row), boxes(*row) / width)) {
+        let problem = format!("row {}: {} values for {} boxes", row + 1, own(row), boxes(row) / width);
+        return Err(wrong(name, problem));
+    }
+    let known = |id: &i64| usize::try_from(*id).is_ok_and(|id| id < manifest.classes.len());
+    let unknown = |row: &Option<Value>| match row {
+        Some(Value::Int64(ids)) if name == objects::CLASS && !manifest.classes.is_empty() => {
+            ids.iter().find(|id| !known(id)).copied()
+        }
+        _ => None,
+    };
+    match column.rows.iter().enumerate().find_map(|(row, value)| Some((row, unknown(value)?))) {
+        Some((row, id)) => Err(wrong(
+            name,
+            format!("row {}: class id {id}, and the dataset has {} classes", row + 1, manifest.classes.len()),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks that features can be dropped.
@@ -105,11 +157,20 @@ fn check_name(manifest: &Manifest, name: &str) -> Result<(), Error> {
             "it describes the stored image, or is its key: no version changes it; pack the images again",
         ));
     }
+    let is_array = |end: &str| manifest.dtype(&format!("{}{end}", array_of(name))).is_some();
+    if ["/dtype", "/codec"].into_iter().any(|end| is_array(end) || name.ends_with(end)) {
+        return Err(wrong(name, "it is an array, which no version changes: append the records again with --replace"));
+    }
     match name {
         "" => Err(wrong(name, "an empty name")),
         _ if name.len() > 1000 => Err(wrong(name, "a name of more than 1,000 bytes")),
         _ => Ok(()),
     }
+}
+
+/// Returns the feature that this one describes, or this one.
+fn array_of(name: &str) -> &str {
+    MEMBERS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// Checks that a column has as many rows as the source, all of its type.
@@ -129,7 +190,7 @@ fn check_rows(rows: &ColumnRows, column: &ColumnValues) -> Result<(), Error> {
 fn whole_groups(manifest: &Manifest, given: &HashSet<&str>, what: &str) -> Result<(), Error> {
     let label = manifest.label.as_deref();
     let group = |name: &str| -> String {
-        let base = MEMBERS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let base = array_of(name);
         match name {
             _ if name.starts_with(OBJECT) => OBJECT.to_owned(),
             _ if Some(name) == label || name == names::CLASS_TEXT => names::CLASS_TEXT.to_owned(),

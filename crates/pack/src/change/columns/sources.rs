@@ -6,7 +6,7 @@ use crate::array::npy;
 use crate::commit::unique;
 use crate::error::ShardError;
 use crate::progress::Progress;
-use crate::source::list_table;
+use crate::source::{list_table, objects};
 use crate::{Error, Options, SourceKind, Value, pack_splits};
 use shardtool_format::array::ArrayDtype;
 use shardtool_format::manifest::{DType, Manifest};
@@ -93,7 +93,7 @@ fn of_list(source: &ColumnSource, manifest: &Manifest) -> Result<ColumnRows, Err
         })
         .collect();
     if let Some(labels) = table.labels {
-        columns.extend(of_labels(labels, manifest)?);
+        columns.extend(of_labels(labels, manifest));
     }
     let keys = table.keys.into_iter().map(String::into_bytes).collect();
     Ok(ColumnRows { source: source.path.clone(), keys: Some(keys), columns })
@@ -151,8 +151,13 @@ fn of_archive(source: &ColumnSource, manifest: &Manifest, progress: &dyn Progres
     (options.from, options.map, options.columns) = (source.from, source.map.clone(), source.types.clone());
     options.on_error = crate::OnError::Fail;
     options.images_optional = true;
+    if let Some(key) = &source.key {
+        options.map.push(("key".to_owned(), key.clone()));
+    }
     pack_splits(&options, progress)?;
-    let rows = of_dataset(&folder.0, source, manifest)?;
+    let mut rows = of_dataset(&folder.0, source, manifest)?;
+    // The field of the keys, which has another name than the feature of keys, is a column of the pack as well.
+    rows.columns.retain(|column| column.name != source.key.as_deref().unwrap_or("key"));
     Ok(ColumnRows { source: source.path.clone(), ..rows })
 }
 
@@ -175,12 +180,13 @@ fn of_dataset(path: &Path, source: &ColumnSource, manifest: &Manifest) -> Result
     };
     let wanted = |name: &str| source.names.is_empty() || source.names.iter().any(|wanted| wanted == name);
     let is_label = |name: &str| theirs.label.as_deref() == Some(name) || name == names::CLASS_TEXT;
+    let wanted_label = |name: &str| wanted(name) || wanted("label");
     let listed = theirs.features.iter().filter(|feature| !fixed(&feature.name) && !is_label(&feature.name));
     let mut columns: Vec<_> = listed
         .filter(|feature| wanted(&feature.name))
         .map(|feature| ColumnValues { name: feature.name.clone(), dtype: feature.dtype, rows: vec![] })
         .collect();
-    let label = theirs.label.as_deref().filter(|label| wanted(label) && theirs.dtype(label).is_some());
+    let label = theirs.label.as_deref().filter(|label| wanted_label(label) && theirs.dtype(label).is_some());
     let (mut keys, mut labels) = (vec![], vec![]);
     for split in other.splits() {
         split.check_counts()?;
@@ -189,22 +195,29 @@ fn of_dataset(path: &Path, source: &ColumnSource, manifest: &Manifest) -> Result
             keys.push(key);
             for column in &mut columns {
                 let value = example.get(&column.name).and_then(|feature| Value::of_feature(&feature, column.dtype));
-                column.rows.push(value);
+                // A null of Parquet is packed as an empty list.
+                column.rows.push(match value.filter(|value| value.count() > 0) {
+                    Some(Value::Int64(ids)) if column.name == objects::CLASS => {
+                        let ids = ids.into_iter().map(|id| class_id(Some(id), (theirs, 0), manifest));
+                        Some(Value::Int64(ids.collect::<Result<Option<_>, _>>()?.unwrap_or_default()))
+                    }
+                    value => value,
+                });
             }
             labels.push(label.and_then(|label| example.int64(label)));
             Ok(())
         })?;
     }
     if label.is_some() && !labels.is_empty() {
-        let ids = labels.into_iter().map(|stored| class_id(stored, theirs, manifest));
-        columns.extend(of_labels(ids.collect::<Result<_, _>>()?, manifest)?);
+        let ids = labels.into_iter().map(|stored| class_id(stored, (theirs, theirs.label_offset), manifest));
+        columns.extend(of_labels(ids.collect::<Result<_, _>>()?, manifest));
     }
     Ok(ColumnRows { source: path.to_owned(), keys: Some(keys), columns })
 }
 
 fn each(
     split: &Split,
-    mut take: impl FnMut(Vec<u8>, &shardtool_read::Record) -> shardtool_read::Result<()>,
+    mut take: impl FnMut(Vec<u8>, &shardtool_read::Record) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut buffer = vec![];
     for id in 0..split.len() {
@@ -217,8 +230,8 @@ fn each(
 }
 
 /// Returns the id that a dataset has for a class of another one.
-fn class_id(stored: Option<i64>, theirs: &Manifest, ours: &Manifest) -> Result<Option<i64>, Error> {
-    let Some(id) = stored.map(|stored| stored - theirs.label_offset) else { return Ok(None) };
+fn class_id(stored: Option<i64>, (theirs, offset): (&Manifest, i64), ours: &Manifest) -> Result<Option<i64>, Error> {
+    let Some(id) = stored.map(|stored| stored - offset) else { return Ok(None) };
     if theirs.classes.is_empty() || theirs.classes == ours.classes {
         return Ok(Some(id));
     }

@@ -1,0 +1,213 @@
+//! Changes of a dataset in an S3 server: what they make in a folder, whatever ends the process or changes the dataset at the same time.
+
+use crate::bucket::{Bucket, text};
+use serde_json::Value;
+use shardtool_decode::{PixelsRef, encode_jpeg};
+use shardtool_store_server::Options;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const URL: &str = "s3://bucket/data/set";
+
+/// Each changes the dataset `{}`; the versions are 2 and up.
+const CHANGES: [&str; 8] = [
+    "column add {} captions.csv",
+    "delete {} --keys gone.txt --message withdrawn",
+    "append further {} --jobs 1",
+    "column replace {} labels.csv --missing keep",
+    "tag {} paper --at 2",
+    "column drop {} caption",
+    "rollback {} 4",
+    "compact {} --jobs 1",
+];
+
+/// Makes photographs of two classes, lists of columns and keys, and packs them into a folder and into the store.
+fn prepare(bucket: &Bucket) {
+    for n in 0..12 {
+        photo(&bucket.path("photos"), n);
+    }
+    photo(&bucket.path("further"), 12);
+    let rows = |value: fn(usize) -> String| (0..12).map(|n| format!("{},{}\n", key(n), value(n))).collect::<String>();
+    fs::write(bucket.path("captions.csv"), format!("key,caption\n{}", rows(|n| format!("caption {n}")))).unwrap();
+    fs::write(bucket.path("labels.csv"), format!("key,label\n{},dog\n", key(2))).unwrap();
+    fs::write(bucket.path("gone.txt"), format!("{}\n{}\n", key(0), key(7))).unwrap();
+    for to in ["here", URL] {
+        bucket.good(&["pack", "photos", to, "--shards", "3", "--jobs", "1"]);
+    }
+}
+
+fn key(n: usize) -> String {
+    format!("{}/{n}.jpg", ["cat", "dog"][n % 2])
+}
+
+fn photo(folder: &Path, n: usize) {
+    let path = folder.join(key(n));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let data: Vec<u8> = (0..32 * 24 * 3).map(|i| (i * (n + 3) / 5) as u8).collect();
+    fs::write(path, encode_jpeg(PixelsRef::new(32, 24, &data).unwrap(), 90).unwrap()).unwrap();
+}
+
+/// Runs a change of a dataset, which must succeed.
+fn change(bucket: &Bucket, command: &str, dataset: &str) {
+    let command = command.replace("{}", dataset);
+    bucket.good(&command.split_whitespace().collect::<Vec<_>>());
+}
+
+/// Returns the records of a version with their captions, after a verification; or what the command that fails prints.
+fn contents(bucket: &Bucket, dataset: &str) -> Result<Value, String> {
+    let run = |arguments: &[&str]| {
+        let output = bucket.run(arguments);
+        if output.status.success() { Ok(output.stdout) } else { Err(format!("{arguments:?}: {}", text(&output))) }
+    };
+    run(&["verify", dataset])?;
+    let info: Value = serde_json::from_slice(&run(&["info", dataset, "--json"])?).unwrap();
+    let has_captions = info["features"].as_array().unwrap().iter().any(|feature| feature["name"] == "caption");
+    let captions: &[&str] = if has_captions { &["--column", "caption"] } else { &[] };
+    let mut rows: Value = serde_json::from_slice(&run(&[&["ls", dataset, "--json"], captions].concat())?).unwrap();
+    // The names of new shards are random.
+    rows["listed"].as_array_mut().unwrap().iter_mut().for_each(|row| row["shard"] = Value::Null);
+    Ok(rows["listed"].take())
+}
+
+#[test]
+fn changes_make_what_they_make_in_a_folder() {
+    let bucket = Bucket::new(Options::default());
+    prepare(&bucket);
+    for change_of in CHANGES {
+        for dataset in ["here", URL] {
+            change(&bucket, change_of, dataset);
+        }
+    }
+    for version in 1..=CHANGES.len() + 1 {
+        let found = contents(&bucket, &format!("{URL}@{version}")).unwrap();
+        assert_eq!(found, contents(&bucket, &format!("here@{version}")).unwrap(), "version {version}");
+        assert_eq!(
+            found.as_array().unwrap().len(),
+            [12, 12, 10, 11, 11, 11, 11, 11, 11][version - 1],
+            "version {version}"
+        );
+    }
+    assert_eq!(contents(&bucket, &format!("{URL}@paper")), contents(&bucket, "here@2"));
+    let log = bucket.good(&["log", URL]);
+    assert!(log.contains("withdrawn") && log.contains("[paper]"), "{log}");
+    bucket.refused(&["gc", URL], "from datasets on a disk only");
+    bucket.refused(&["delete", URL, "--keys", "gone.txt"], "cat/0.jpg");
+    bucket.refused(&["append", "further", URL], "cat/12.jpg");
+    // A copy of all versions, and of one.
+    bucket.good(&["copy", URL, "all", "--all-versions"]);
+    bucket.good(&["copy", &format!("{URL}@3"), "third"]);
+    assert_eq!(contents(&bucket, "all@5"), contents(&bucket, "here@5"));
+    assert_eq!(contents(&bucket, "third"), contents(&bucket, "here@3"));
+    let left: Vec<_> =
+        crate::bucket::files(&bucket.path("s3")).into_keys().filter(|name| name.contains(".lock")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_killed_change_leaves_the_version_before_or_after_it() {
+    let bucket = Bucket::new(Options::default());
+    prepare(&bucket);
+    change(&bucket, CHANGES[0], URL);
+    change(&bucket, CHANGES[1], URL);
+    let (template, folder) = (bucket.path("template"), bucket.path("s3/bucket/data/set"));
+    let copy = |from: &Path, to: &Path| {
+        let _ = fs::remove_dir_all(to);
+        assert!(std::process::Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
+    };
+    copy(&folder, &template);
+    let before = contents(&bucket, URL).unwrap();
+    let versions = [1, 2].map(|version| contents(&bucket, &format!("{URL}@{version}")).unwrap());
+    let mut killed = 0;
+    for command in CHANGES[2..].iter().filter(|command| !command.starts_with("rollback")) {
+        let arguments = command.replace("{}", URL);
+        change(&bucket, command, URL);
+        let after = contents(&bucket, URL).unwrap();
+        for requests in (0..).step_by(5) {
+            copy(&template, &folder);
+            bucket.server.hold_after(requests);
+            let mut child = bucket.shardtool(arguments.split_whitespace());
+            let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let (since, mut ended) = (Instant::now(), false);
+            while !ended && !bucket.server.is_holding() {
+                assert!(since.elapsed() < Duration::from_secs(60), "{arguments}");
+                std::thread::sleep(Duration::from_millis(1));
+                ended = child.try_wait().unwrap().is_some();
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            bucket.server.release().unwrap();
+            for (version, expected) in [1, 2].iter().zip(&versions) {
+                let found = contents(&bucket, &format!("{URL}@{version}"));
+                assert_eq!(found.as_ref(), Ok(expected), "{arguments}, killed after {requests} requests");
+            }
+            let found = contents(&bucket, URL).unwrap();
+            assert!(found == before || found == after, "{arguments}, killed after {requests} requests: {found}");
+            if ended {
+                assert_eq!(found, after, "{arguments}");
+                break;
+            }
+            killed += 1;
+            if found == before && before != after {
+                let output = bucket.run(&arguments.split_whitespace().collect::<Vec<_>>());
+                assert!(output.status.success(), "{arguments}, after {requests} requests: {}", text(&output));
+                assert_eq!(contents(&bucket, URL).as_ref(), Ok(&after), "{arguments}");
+            }
+        }
+        copy(&template, &folder);
+    }
+    assert!(killed >= 10, "{killed}");
+}
+
+#[test]
+fn changes_at_the_same_time_all_stand_or_are_refused() {
+    let bucket = Bucket::new(Options::default());
+    prepare(&bucket);
+    fs::write(bucket.path("one.txt"), key(3)).unwrap();
+    fs::write(bucket.path("scores.csv"), {
+        let rows: String = (0..12).map(|n| format!("{},{n}\n", key(n))).collect();
+        format!("key,score\n{rows}")
+    })
+    .unwrap();
+    let commands = [
+        "delete {} --keys gone.txt",
+        "delete {} --keys one.txt",
+        "append further {} --jobs 1",
+        "tag {} first --at 1",
+        "column add {} scores.csv",
+    ];
+    let children: Vec<_> = commands
+        .iter()
+        .map(|command| {
+            let arguments = command.replace("{}", URL);
+            let mut child = bucket.shardtool(arguments.split_whitespace());
+            child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let outputs: Vec<_> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    let done: Vec<bool> = outputs.iter().map(|output| output.status.success()).collect();
+    for output in outputs.iter().filter(|output| !output.status.success()) {
+        assert_eq!(output.status.code(), Some(2), "{}", text(output));
+        assert_eq!(text(output).lines().filter(|line| line.starts_with("error: ")).count(), 1, "{}", text(output));
+    }
+    // A tag and an append stand, whatever else was made; and one change is the first.
+    assert!(done[2] && done[3], "{done:?}: {:?}", outputs.iter().map(text).collect::<Vec<_>>());
+    let keys: Vec<String> = contents(&bucket, URL)
+        .unwrap()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["key"].as_str().unwrap().to_owned())
+        .collect();
+    let gone = |n: usize| (done[0] && [0, 7].contains(&n)) || (done[1] && n == 3);
+    let mut expected: Vec<String> = (0..13).filter(|n| !gone(*n)).map(key).collect();
+    let mut found = keys.clone();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected, "{done:?}");
+    let info: Value = serde_json::from_str(&bucket.good(&["info", URL, "--json"])).unwrap();
+    let has_scores = info["features"].as_array().unwrap().iter().any(|feature| feature["name"] == "score");
+    assert_eq!(has_scores, done[4]);
+    assert_eq!(info["version"], 1 + done.iter().filter(|done| **done).count(), "{done:?}");
+}

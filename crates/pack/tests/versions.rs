@@ -335,6 +335,14 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
             let given = ColumnRows { source: "model".into(), keys: Some(row_keys), columns };
             let mut options = ColumnOptions::new(kind);
             options.missing = missing;
+            // A name that the shards still have keeps its type until they are compacted.
+            let opened = Dataset::open(path).unwrap();
+            let stored = opened.manifest().stored_features().iter().find(|feature| feature.name == name);
+            if stored.is_some_and(|stored| stored.dtype != dtype) {
+                let refused = change_columns(path, &given, &options, &()).unwrap_err().to_string();
+                assert!(refused.contains("the shards have a feature of this name"), "{refused}");
+                return format!("column {name} of another type");
+            }
             change_columns(path, &given, &options, &()).unwrap();
             model.push(next);
             format!("column {kind:?} {name} {missing:?}")

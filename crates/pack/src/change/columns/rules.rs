@@ -66,7 +66,10 @@ pub(super) fn check(dataset: &Dataset, rows: &ColumnRows, options: &ColumnOption
         }
         let stored = manifest.stored_features().iter().find(|stored| stored.name == name);
         if let Some(stored) = stored.filter(|stored| stored.dtype != column.dtype) {
-            let problem = format!("the shards have a feature of this name, of type {}", stored.dtype.name());
+            let problem = format!(
+                "the shards have a feature of this name, of type {}; choose another name, or run `compact` first",
+                stored.dtype.name()
+            );
             return Err(wrong(name, problem));
         }
         let dropped = manifest.dropped_features().iter().any(|dropped| dropped == name);

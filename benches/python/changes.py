@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What changes of a dataset cost: a column for every record, deletions, opening and reading versions; beside Lance, if it is installed.
+"""What changes of a dataset cost: a column for every record, deletions, opening and reading versions. Compares with Lance, if it is installed.
 
     python benches/python/changes.py [--records N] [--lance N] [--rounds N]
 

@@ -40,7 +40,7 @@ impl Features {
     /// from the first record.
     pub(crate) fn new(split: &Split) -> Self {
         let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].live_records() > 0);
-        // Damage is reported by what needs the column.
+        // The code that reads the column reports damage.
         let indexed = |name: &str| first.is_some_and(|first| split.has_one_value_each(first, name).unwrap_or(false));
         let listed = &split.manifest().features;
         let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.dtype, indexed(&f.name))).collect();

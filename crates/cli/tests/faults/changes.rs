@@ -69,7 +69,7 @@ impl Changing {
                 end => wrong.push(format!("the next run: {end:?}: {}", self.message())),
             }
         }
-        // What the attempts left is no file of a version.
+        // Removes what the attempts left.
         let gc = shardtool(&["gc", "set", "--yes"], &self.work).output().unwrap();
         if !gc.status.success() {
             wrong.push(format!("gc: {}", String::from_utf8_lossy(&gc.stderr)));

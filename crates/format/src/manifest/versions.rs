@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Requirement of datasets that were changed: rows of their shards are deleted, or their columns lie in companions.
 pub const VERSIONS: &str = "versions";
 
-/// A version of a dataset, beside what every manifest has.
+/// What the manifest of a version has in addition to other manifests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versions {
     /// Number of the version, from 1.

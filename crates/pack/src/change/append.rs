@@ -11,7 +11,6 @@ use crate::place::{Place, StoreFolder};
 use crate::progress::Progress;
 use crate::writer::keys::{Keys, each_of};
 use crate::{Error, Options, Plan, plan_splits};
-use shardtool_format::DeletedRows;
 use shardtool_format::manifest::{self, Manifest, Shard};
 use shardtool_format::names;
 use shardtool_read::{Dataset, Split};
@@ -272,12 +271,7 @@ fn put<P: Place>(
     for added in added {
         let split = dataset.split(&added.split)?;
         for (number, rows) in &added.replaced {
-            let entry = &split.entry().shards[*number];
-            let before = split.deleted_rows(*number)?;
-            let before = before.map_or_else(|| DeletedRows::none(entry.records), |before| (*before).clone());
-            let after = before.with(rows.iter().copied());
-            let bitmap = file.add(after.as_bytes())?;
-            bitmaps.insert(&entry.file, manifest::Deleted { rows: entry.records - after.live_rows(), bitmap });
+            bitmaps.insert(&split.entry().shards[*number].file, file.add_deleted(split, *number, rows)?);
         }
     }
     file.finish()?;

@@ -8,7 +8,6 @@ use crate::error::ShardError;
 use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, check};
 use crate::{Error, commit::Directory};
-use shardtool_format::DeletedRows;
 use shardtool_format::manifest;
 use shardtool_read::{Conditions, Dataset, Split};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -213,12 +212,7 @@ fn write<P: Place>(dataset: &Dataset, chosen: &Chosen, options: &DeleteOptions) 
     let mut bitmaps: HashMap<&str, manifest::Deleted> = HashMap::new();
     for ((split, number), rows) in &chosen.rows {
         let split = &dataset.splits()[*split];
-        let entry = &split.entry().shards[*number];
-        let before = split.deleted_rows(*number)?;
-        let before = before.map_or_else(|| DeletedRows::none(entry.records), |before| (*before).clone());
-        let after = before.with(rows.iter().copied());
-        let bitmap = file.add(after.as_bytes())?;
-        bitmaps.insert(&entry.file, manifest::Deleted { rows: entry.records - after.live_rows(), bitmap });
+        bitmaps.insert(&split.entry().shards[*number].file, file.add_deleted(split, *number, rows)?);
     }
     file.finish()?;
     deleted.bytes = file.bytes();

@@ -5,8 +5,9 @@ use crate::commit::unique;
 use crate::place::{NewFile, Place};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::ALIGNMENT;
-use shardtool_format::manifest::FilePart;
-use shardtool_format::names;
+use shardtool_format::manifest::{Deleted, FilePart};
+use shardtool_format::{DeletedRows, names};
+use shardtool_read::Split;
 use std::path::{Path, PathBuf};
 
 /// What the file holds.
@@ -65,6 +66,20 @@ impl<'p, P: Place> PartsFile<'p, P> {
         file.write(part)?;
         self.bytes = offset + part.len() as u64;
         Ok(FilePart { file: self.name.clone(), offset, bytes: part.len() as u64, crc32c: crc32c(part) })
+    }
+
+    /// Appends the bitmap of a shard in which further rows are deleted.
+    ///
+    /// # Errors
+    /// Those of [`PartsFile::add`]; [`Error::Read`] if the rows that are deleted already cannot be read.
+    pub(super) fn add_deleted(&mut self, split: &Split, number: usize, rows: &[u64]) -> Result<Deleted, Error> {
+        let records = split.entry().shards[number].records;
+        let rows = rows.iter().copied();
+        let after = match split.deleted_rows(number)? {
+            Some(before) => before.with(rows),
+            None => DeletedRows::none(records).with(rows),
+        };
+        Ok(Deleted { rows: records - after.live_rows(), bitmap: self.add(after.as_bytes())? })
     }
 
     /// Makes the file durable under its name.

@@ -7,14 +7,14 @@ mod table;
 pub(crate) use table::list_table;
 
 use super::clips;
-use super::infer::{Cell, Inferred, Misfit};
+use super::infer::{Cell, Inferred};
 use super::listing::{Entry, Listing};
 use super::nested::Nesting;
 use super::objects;
 use crate::class_ids::ClassIds;
 use crate::error::ListError;
 use crate::input::{Found, Objects, Times, place};
-use crate::sample::{Conflict, FPS_SUFFIX, ListedFile, SampleSchema, Values};
+use crate::sample::{FPS_SUFFIX, ListedFile, SampleSchema, Values};
 use crate::{Error, Options, Reason, Rejection};
 use rows::{Row, rows};
 use serde_json::Value;
@@ -295,24 +295,7 @@ impl Scan {
                     columns.insert(name.to_owned(), Inferred::new(text.or(known).or(rate)));
                 }
                 let inferred = columns.get_mut(name).expect("inserted above");
-                inferred.observe(&cell, row.line).map_err(|misfit| match misfit {
-                    Misfit::Type(found) => Error::List(ListError::Types {
-                        path: file.to_owned(),
-                        line: row.line,
-                        column: name.to_owned(),
-                        value: cell.to_string(),
-                        found,
-                        expected: inferred.dtype,
-                        first_line: inferred.line,
-                        declared: inferred.declared,
-                    }),
-                    Misfit::Numbers(Conflict { first, second }) => Error::List(ListError::Numbers {
-                        path: file.to_owned(),
-                        column: name.to_owned(),
-                        first: (first.0.to_string(), first.1),
-                        second: (second.0.to_string(), second.1),
-                    }),
-                })?;
+                row.observe(file, name, &cell, inferred)?;
                 if name == LABEL && inferred.dtype == Some(DType::Bytes) && !cell.is_missing() {
                     let text = row.text(name).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
                     if !labels.contains(&text) {

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::error::{ListError, SourceError};
 use crate::input::open_list;
-use crate::source::infer::Cell;
+use crate::sample::Conflict;
+use crate::source::infer::{Cell, Inferred, Misfit};
 use crate::source::json_text;
 use crate::source::nested::Nesting;
 use serde_json::{Map, Value};
@@ -64,6 +65,40 @@ impl Row<'_> {
             Cell::Json(Value::Number(number)) => Some(number.to_string()),
             Cell::Json(_) => None,
         }
+    }
+
+    /// Passes a value to the type of its column.
+    ///
+    /// # Errors
+    /// [`ListError::Types`] and [`ListError::Numbers`] for a value that does not fit the ones before.
+    pub(super) fn observe(
+        &self,
+        file: &Path,
+        column: &str,
+        cell: &Cell<'_>,
+        inferred: &mut Inferred,
+    ) -> Result<(), Error> {
+        let (path, column) = (file.to_owned(), column.to_owned());
+        inferred.observe(cell, self.line).map_err(|misfit| {
+            Error::List(match misfit {
+                Misfit::Type(found) => ListError::Types {
+                    path,
+                    line: self.line,
+                    column,
+                    value: cell.to_string(),
+                    found,
+                    expected: inferred.dtype,
+                    first_line: inferred.line,
+                    declared: inferred.declared,
+                },
+                Misfit::Numbers(Conflict { first, second }) => ListError::Numbers {
+                    path,
+                    column,
+                    first: (first.0.to_string(), first.1),
+                    second: (second.0.to_string(), second.1),
+                },
+            })
+        })
     }
 
     pub(super) fn wrong_value(&self, file: &Path, column: &str, problem: &'static str) -> Error {

@@ -4,8 +4,8 @@ use super::rows::{Row, rows};
 use super::{KEY, LABEL, PATH};
 use crate::Error;
 use crate::error::ListError;
-use crate::sample::{Conflict, Values};
-use crate::source::infer::{Inferred, Misfit};
+use crate::sample::Values;
+use crate::source::infer::Inferred;
 use crate::source::nested::Nesting;
 use shardtool_format::manifest::DType;
 use std::collections::BTreeMap;
@@ -46,24 +46,7 @@ pub(crate) fn list_table(
                 let text = matches!(name, PATH | KEY) || Some(name) == key;
                 Inferred::new(types(name).0.or(text.then_some(DType::Bytes)))
             });
-            inferred.observe(&cell, row.line).map_err(|misfit| match misfit {
-                Misfit::Type(other) => Error::List(ListError::Types {
-                    path: file.to_owned(),
-                    line: row.line,
-                    column: name.to_owned(),
-                    value: cell.to_string(),
-                    found: other,
-                    expected: inferred.dtype,
-                    first_line: inferred.line,
-                    declared: inferred.declared,
-                }),
-                Misfit::Numbers(Conflict { first, second }) => Error::List(ListError::Numbers {
-                    path: file.to_owned(),
-                    column: name.to_owned(),
-                    first: (first.0.to_string(), first.1),
-                    second: (second.0.to_string(), second.1),
-                }),
-            })?;
+            row.observe(file, name, &cell, inferred)?;
         }
         if row.has_objects() {
             return Err(column_error(

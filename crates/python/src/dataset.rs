@@ -180,7 +180,7 @@ impl Dataset {
         changes(slf, "delete", args, kwargs)
     }
 
-    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, split=None, names=None, key=None, types=None, missing='error', rows_of=None, message=None, author=None, dry_run=False, single_writer=False)")]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, split=None, names=None, key=None, columns=None, missing='error', rows_of=None, message=None, author=None, dry_run=False, single_writer=False)")]
     fn add_columns<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
@@ -189,7 +189,7 @@ impl Dataset {
         changes(slf, "add_columns", args, kwargs)
     }
 
-    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, split=None, names=None, key=None, types=None, missing='error', rows_of=None, message=None, author=None, dry_run=False, single_writer=False)")]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, source, *, split=None, names=None, key=None, columns=None, missing='error', rows_of=None, message=None, author=None, dry_run=False, single_writer=False)")]
     fn replace_columns<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,

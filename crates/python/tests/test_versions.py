@@ -95,7 +95,7 @@ def test_rows_without_keys_need_the_version_whose_records_they_follow(changing: 
 def test_a_loader_sees_the_version_with_columns_of_three_changes(changing: st.Dataset) -> None:
     names = keys(changing["train"])
     one = changing.add_columns({"key": names, "a": np.arange(len(names))}, split="train")
-    two = one.add_columns({"key": names, "b": np.arange(len(names)) * 0.5}, split="train", types={"b": "float"})
+    two = one.add_columns({"key": names, "b": np.arange(len(names)) * 0.5}, split="train", columns={"b": "float"})
     gone = set(names[3::4])
     three = two.delete(keys=gone)
     four = three.replace_columns({"key": [n for n in names if n not in gone], "a": [-n for n in range(len(names)) if names[n] not in gone]}, split="train")
@@ -176,6 +176,7 @@ def test_a_refused_change_changes_nothing(changing: st.Dataset) -> None:
         (lambda: changing.add_columns({"key": names, "image/width": [0] * len(names)}, split="train"), "image/width"),
         (lambda: changing.replace_columns({"key": names, "a": [0] * len(names)}, split="train"), "`a`"),
         (lambda: changing.replace_columns({"key": names, "image/width": ["wide"] * len(names)}, split="train"), "image/width"),
+        (lambda: changing.replace_columns({"key": names, "image/class/text": [1] * len(names), "label": [0] * len(names)}, split="train"), "names of classes"),
         (lambda: changing.replace_columns({"key": names, "image/encoded": [b""] * len(names)}, split="train"), "image/encoded"),
         (lambda: changing.delete(keys=["nobody"]), "nobody"),
         (lambda: changing.delete(where="nothing=1"), "nothing.*the dataset has image/channels"),
@@ -186,7 +187,7 @@ def test_a_refused_change_changes_nothing(changing: st.Dataset) -> None:
         with pytest.raises(st.ShardtoolError, match=match):
             change()
     with pytest.raises(st.OptionError, match="int64"):
-        changing.add_columns({"key": names, "a": [0.5] * len(names)}, split="train", types={"a": "int64"})
+        changing.add_columns({"key": names, "a": [0.5] * len(names)}, split="train", columns={"a": "int64"})
     with pytest.raises(st.OptionError, match="one of `where`, `keys` and `ids`"):
         changing.delete()
     assert changing.at().version == 1
@@ -222,7 +223,7 @@ def test_a_value_is_kept_or_refused(changing: st.Dataset, case: str) -> None:
     if case in ("integer next to a float", "too small"):
         column = values + [values[1]] * (len(names) - 2)
     with pytest.raises((st.OptionError, st.OptionTypeError), match=message):
-        changing.add_columns({"key": names, "x": column}, split="train", types=types)
+        changing.add_columns({"key": names, "x": column}, split="train", columns=types)
     assert changing.at().version == 1
 
 
@@ -270,12 +271,20 @@ def test_an_archive_with_other_class_ids_is_not_appended(changing: st.Dataset, p
         (tmp_path / "two" / name).mkdir(parents=True)
         shutil.copy(photos / name / "000.jpg", tmp_path / "two" / name / "x.jpg")
     st.pack(tmp_path / "two", tmp_path / "other")
-    for source in (tmp_path / "other",):
-        for add_classes in (False, True):
-            with pytest.raises(st.PackError, match="class id 0 is `owl` in the source and `heron`"):
-                changing.append(source, split="train", add_classes=add_classes)
+    for add_classes in (False, True):
+        with pytest.raises(st.PackError, match="class id 0 is `owl` in the source and `heron`"):
+            changing.append(tmp_path / "other", split="train", add_classes=add_classes)
     appended = changing.append(tmp_path / "two", split="train")
     assert appended["train"]["owl/x.jpg"]["label"] == 1 and appended["train"]["teapot/x.jpg"]["label"] == 2
+
+
+def test_a_message_names_the_option_of_python(changing: st.Dataset) -> None:
+    names = keys(changing["train"])
+    changed = changing.add_columns({"key": names, "a": [1] * len(names)}, split="train")
+    with pytest.raises(st.PackError, match=r'`columns=\{"a": "int64"\}`'):
+        changed.replace_columns({"key": names, "a": [0.5] * len(names)}, split="train")
+    kept = changed.replace_columns({"key": names, "a": [2] * len(names)}, split="train", columns={"a": "int64"})
+    assert set(kept["train"].columns["a"].tolist()) == {2}
 
 
 def test_a_dry_run_writes_nothing(changing: st.Dataset) -> None:

@@ -107,7 +107,7 @@ def _columns(
     split: str | Sequence[str] | None = None,
     names: str | Sequence[str] | None = None,
     key: str | None = None,
-    types: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     missing: str = "error",
     rows_of: int | str | None = None,
     message: str | None = None,
@@ -125,7 +125,7 @@ def _columns(
         "rows_of": None if rows_of is None else str(rows_of),
         "names": _names(names),
         "key": key,
-        "types": list((types or {}).items()),
+        "types": list((columns or {}).items()),
     }
     change = _change(message, author, dry_run, single_writer)
     if isinstance(source, str | os.PathLike):
@@ -139,14 +139,14 @@ def _columns(
     unknown = [name for name in wanted if name not in table]
     if unknown:
         raise OptionError(f"`names`: the source has no column {', '.join(map(repr, unknown))}")
-    for name, dtype in (types or {}).items():
+    for name, dtype in (columns or {}).items():
         if name not in wanted:
-            raise OptionError(f"`types`: the source has no column {name!r}; it has {', '.join(map(repr, wanted))}")
+            raise OptionError(f"`columns`: the source has no column {name!r}; it has {', '.join(map(repr, wanted))}")
         if dtype not in (*_NUMBERS, "bytes"):
-            raise OptionError(f"`types`: column {name!r} is {dtype!r}: expected 'int64', 'float', 'float64', 'uint64' or 'bytes'")
-    columns = [_flat(name, table[name], (types or {}).get(name)) for name in wanted]
+            raise OptionError(f"`columns`: column {name!r} is {dtype!r}: expected 'int64', 'float', 'float64', 'uint64' or 'bytes'")
+    flat = [_flat(name, table[name], (columns or {}).get(name)) for name in wanted]
     encoded = None if keys is None else [_key(key) for key in _listed(keys)]
-    _shardtool.columns_of_values(dataset.path, encoded, columns, arguments, change)
+    _shardtool.columns_of_values(dataset.path, encoded, flat, arguments, change)
     return _newest(dataset, dry_run)
 
 
@@ -243,7 +243,7 @@ def _column(name: str, dtype: str | None, values: Any, counts: list[int]) -> dic
     else:
         lost = next((value for value in values if not _holds(kind, value)), None)
     if lost is not None:
-        raise OptionError(f"column {name!r}: {dtype} does not hold {lost!r}; declare another type in `types`, or convert the values")
+        raise OptionError(f"column {name!r}: {dtype} does not hold {lost!r}; declare another type in `columns`, or convert the values")
     numbers = np.asarray(values, dtype=kind)
     return {"name": name, "dtype": dtype, "numbers": numbers.astype(numbers.dtype.newbyteorder("<")).tobytes(), "strings": [], "counts": counts}
 
@@ -308,7 +308,7 @@ def _inferred(name: str, values: Any) -> str:
     if values and all(isinstance(value, (*_INTEGERS, float, np.floating)) for value in values):
         return "float64" if any(isinstance(value, float) for value in values) else "float"
     kinds = sorted({type(value).__name__ for value in values})
-    raise OptionTypeError(f"column {name!r} has values of {', '.join(kinds) or 'no type'}: expected numbers, texts or bytes, or declare it in `types`")
+    raise OptionTypeError(f"column {name!r} has values of {', '.join(kinds) or 'no type'}: expected numbers, texts or bytes, or declare it in `columns`")
 
 
 def drop_columns(

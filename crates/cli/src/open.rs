@@ -3,7 +3,7 @@
 use crate::headings;
 use anyhow::{Context, bail};
 use shardtool_format::printable;
-use shardtool_pack::unfinished_splits;
+use shardtool_pack::{grown_split, unfinished_splits};
 use shardtool_read::{Cache, Dataset, Options, Split};
 use std::path::{Path, PathBuf};
 
@@ -119,10 +119,16 @@ pub(crate) fn all(dataset: &Dataset) -> anyhow::Result<&[Split]> {
 pub(crate) fn print_unfinished(dataset: &Dataset) {
     let known = |name: &String| dataset.splits().iter().any(|split| split.name() == name);
     for name in unfinished_splits(dataset.path()).iter().filter(|name| !known(name)) {
-        eprintln!(
-            "note: split {} of {} is not complete and is left out: it is being packed, or its pack was interrupted",
-            printable(name),
-            dataset.path().display()
-        );
+        let dataset = dataset.path().display();
+        match grown_split(name) {
+            Some(split) => eprintln!(
+                "note: records are being appended to split {} of {dataset}, or an append was interrupted (`shardtool gc` removes what it left)",
+                printable(split)
+            ),
+            None => eprintln!(
+                "note: split {} of {dataset} is not complete and is left out: it is being packed, or its pack was interrupted",
+                printable(name)
+            ),
+        }
     }
 }

@@ -131,6 +131,11 @@ pub(crate) fn status(arguments: &StatusArguments, out: &mut Output) -> anyhow::R
         writeln!(out, "{} has no unfinished split", arguments.destination.display())?;
     }
     for SplitStatus { split, shards, .. } in &splits {
+        if let Some(split) = shardtool_pack::grown_split(split) {
+            let what = "an unfinished append; the same `shardtool append` continues it, `shardtool gc` removes it";
+            writeln!(out, "split {split}: {what}")?;
+            continue;
+        }
         let Some(s) = shards else {
             writeln!(
                 out,

@@ -116,7 +116,7 @@ pub use reshard::{ReshardOptions, reshard};
 pub use salvage::{Lost, Problem};
 pub use selection::Selection;
 pub use shardtool_format::Compression;
-pub use split::files::unfinished_splits;
+pub use split::files::{grown_split, unfinished_splits};
 pub use writer::{
     Committed, Image, Label, Sample, TaskOptions, TaskShard, TaskWrite, TaskWriter, Value, Writer, WriterOptions,
     commit as commit_parts, new_write_id,

@@ -285,6 +285,14 @@ impl Plan {
         }
     }
 
+    /// Returns the keys of the samples; `None` if they are known when an archive is read.
+    pub(crate) fn keys(&self) -> Option<impl Iterator<Item = &str>> {
+        match &self.work {
+            Work::Files(plan) => Some(plan.listing.entries.iter().map(|entry| &*entry.key)),
+            Work::Archives(_) => None,
+        }
+    }
+
     pub(crate) fn shard_count(&self) -> usize {
         match &self.work {
             Work::Files(plan) => plan.ends.len(),

@@ -315,6 +315,59 @@ def test_append_and_replace(changing: st.Dataset, photos: Path, tmp_path: Path) 
     assert more["train"]["fox/a.jpg"]["label"] == len(changing.classes)
 
 
+@pytest.fixture
+def listed(tmp_path: Path) -> st.Dataset:
+    """Two records with a text, a score and a list of integers."""
+    (tmp_path / "first.jsonl").write_text(
+        '{"key": "a", "text": "one", "score": 0.5, "ids": [1, 2]}\n{"key": "b", "text": "two", "score": 1.5, "ids": [3]}\n'
+    )
+    st.pack(tmp_path / "first.jsonl", tmp_path / "listed", seed=None)
+    return st.Dataset(tmp_path / "listed")
+
+
+def test_appended_numbers_have_the_types_of_the_dataset(listed: st.Dataset, tmp_path: Path) -> None:
+    source = tmp_path / "more.jsonl"
+    source.write_text('{"key": "c", "text": "x", "score": 3, "ids": [4.0, 5]}\n{"key": "d", "text": "y", "score": 4, "ids": [6.5]}\n')
+    with pytest.warns(st.ShardtoolWarning, match="rejected 1"):
+        appended = listed.append(source)
+    assert keys(appended["train"])[2:] == ["c"]
+    record = appended["train"]["c"]["features"]
+    assert record["score"] == 3.0 and appended.features["score"] == "float" and record["ids"] == [4, 5]
+    (rejected,) = (json.loads(line) for line in next(Path(listed.path).glob("rejected-*.jsonl")).read_text().splitlines())
+    assert "ids" in json.dumps(rejected) and "d" in json.dumps(rejected)
+
+
+def test_appended_records_have_the_columns_of_the_version_and_no_dropped_ones(listed: st.Dataset, tmp_path: Path) -> None:
+    ranked = listed.add_columns({"key": ["a", "b"], "rank": [1, 2]}).drop_columns(["score"])
+    source = tmp_path / "more.jsonl"
+    source.write_text('{"key": "c", "text": "x", "rank": 7, "ids": [4]}\n')
+    appended = ranked.append(source)
+    assert appended["train"].columns["rank"].tolist() == [1, 2, 7]
+    assert [record["features"]["rank"] for record in appended["train"][:]] == [1, 2, 7]
+    assert delivered(appended["train"], ["rank"])["rank"] == [1, 2, 7]
+    replaced = appended.replace_columns({"key": ["a", "b", "c"], "rank": [4, 5, 6]})
+    assert replaced["train"].columns["rank"].tolist() == [4, 5, 6]
+    gone = replaced.drop_columns(["rank"])
+    assert "rank" not in gone["train"]["c"]["features"] and "rank" not in gone.features
+    compacted = replaced.rollback(str(appended.version)).compact()
+    assert compacted["train"].columns["rank"].tolist() == [1, 2, 7]
+    assert st.verify(listed.path).good
+    for row, problem in (('"rank": 8, "score": 2.5', "score:float"), ('"rank": "high"', "`rank` is int64")):
+        source.write_text(f'{{"key": "d", "text": "x", "ids": [4], {row}}}\n')
+        for dry_run in (True, False):
+            with pytest.raises(st.PackError, match=problem):
+                compacted.append(source, dry_run=dry_run)
+
+
+def test_a_dry_run_of_append_compares_keys(listed: st.Dataset, tmp_path: Path) -> None:
+    source = tmp_path / "more.jsonl"
+    source.write_text('{"key": "b", "text": "x", "score": 1, "ids": [4]}\n')
+    with pytest.raises(st.PackError, match="key `b`"):
+        listed.append(source, dry_run=True)
+    assert listed.append(source, dry_run=True, replace=True) is listed
+    assert not (Path(listed.path) / "_versions").exists()
+
+
 def test_history_tags_rollback_compact_and_gc(changing: st.Dataset) -> None:
     names = keys(changing["train"])
     changing.tag("first", 1)

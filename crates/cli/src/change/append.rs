@@ -58,8 +58,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let split = |split: &AppendedSplit| {
             json!({
                 "split": split.name, "samples": split.samples, "records": split.records, "rejected": split.rejected,
-                "rejected_file": split.rejected_file, "replaced": split.replaced, "shards": split.shards,
-                "bytes": split.bytes,
+                "rejected_file": split.rejected_file, "replaced": split.replaced, "keys_compared": split.keys_compared,
+                "shards": split.shards, "bytes": split.bytes,
             })
         };
         let splits: Vec<_> = appended.splits.iter().map(split).collect();
@@ -79,8 +79,15 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             if split.replaced > 0 {
                 writeln!(out, "  {} of equal keys deleted", text::plural(split.replaced, "older record"))?;
             }
-            if let Some(file) = &split.rejected_file {
-                writeln!(out, "  {} rejected, see {}", text::plural(split.rejected, "input"), file.display())?;
+            match &split.rejected_file {
+                Some(file) => {
+                    writeln!(out, "  {} rejected, see {}", text::plural(split.rejected, "input"), file.display())?;
+                }
+                None if split.rejected > 0 => writeln!(out, "  {} rejected", text::plural(split.rejected, "input"))?,
+                None => {}
+            }
+            if !split.keys_compared {
+                writeln!(out, "  keys are compared when SOURCE is read: a dry run does not know them")?;
             }
         }
         if !appended.new_classes.is_empty() {

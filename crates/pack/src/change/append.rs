@@ -9,6 +9,7 @@ use crate::error::ShardError;
 use crate::pack::{PackedShards, write_split_shards};
 use crate::place::{Place, StoreFolder};
 use crate::progress::Progress;
+use crate::split::manifest_store;
 use crate::writer::keys::{Keys, each_of};
 use crate::{Error, Options, Plan, plan_splits};
 use shardtool_format::manifest::{self, Manifest, Shard};
@@ -25,7 +26,7 @@ const LISTED: usize = 5;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AppendOptions {
-    /// The source, the dataset and how images are stored, as for [`crate::pack()`]. The dataset's classes and types hold.
+    /// The source, the dataset and how images are stored, as for [`crate::pack()`]. The dataset's classes, features and types hold.
     pub pack: Options,
     /// Whether records whose keys the source has too are deleted. Default: such keys are an error.
     pub replace: bool,
@@ -73,6 +74,8 @@ pub struct AppendedSplit {
     pub rejected_file: Option<PathBuf>,
     /// Records of equal keys that were deleted.
     pub replaced: u64,
+    /// Whether the keys of SOURCE were compared with those of the split. A dry run does not know the keys in archives.
+    pub keys_compared: bool,
     /// New shards, and their bytes.
     pub shards: u64,
     /// Bytes of the new shards.
@@ -82,26 +85,17 @@ pub struct AppendedSplit {
 /// Packs a source, and adds its records to the splits of a dataset.
 ///
 /// # Errors
-/// Those of [`crate::pack()`]; [`ShardError::AppendedKey`], [`ShardError::NewClasses`]; [`Error::Read`] for a split that the
+/// Those of [`crate::pack()`]; [`ShardError::AppendedKey`], [`ShardError::NewClasses`];
+/// [`DestinationError::Incompatible`](crate::DestinationError) for other features; [`Error::Read`] for a split that the
 /// dataset does not have; [`DestinationError::CameFirst`](crate::DestinationError).
 pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Appended, Error> {
     let dataset = base::open(&options.pack.destination)?;
     let (plans, packing, new_classes) = plans(&dataset, options)?;
+    let mut splits = vec![];
     for plan in &plans {
-        dataset.split(plan.split())?;
+        splits.push(planned(&dataset, plan, options)?);
     }
     if options.change.dry_run {
-        let split = |plan: &Plan| AppendedSplit {
-            name: plan.split().to_owned(),
-            samples: plan.samples(),
-            records: plan.images(),
-            rejected: plan.rejected().len() as u64,
-            rejected_file: None,
-            replaced: 0,
-            shards: plan.shard_count() as u64,
-            bytes: plan.source_bytes(),
-        };
-        let splits = plans.iter().map(split).collect();
         return Ok(Appended { version: None, splits, new_classes, absent: absent(&dataset, &plans) });
     }
     if shardtool_store::is_url(dataset.path()) {
@@ -109,6 +103,52 @@ pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Append
     } else {
         write::<Directory>(&dataset, &plans, &packing, options, new_classes, progress)
     }
+}
+
+/// Checks as much of a plan as is known before the source is read, and returns what it would append.
+fn planned(dataset: &Dataset, plan: &Plan, options: &AppendOptions) -> Result<AppendedSplit, Error> {
+    let split = dataset.split(plan.split())?;
+    manifest_store::grown(dataset.path(), manifest_store::of_schema(plan.schema()), dataset.manifest(), plan.split())?;
+    let mut keys = Keys::default();
+    plan.keys().into_iter().flatten().for_each(|key| {
+        keys.insert(key.as_bytes());
+    });
+    let replaced = match keys.len() {
+        0 => HashMap::new(),
+        _ => rows_with(dataset, split, &keys, options.replace)?,
+    };
+    Ok(AppendedSplit {
+        name: plan.split().to_owned(),
+        samples: plan.samples(),
+        records: plan.images(),
+        rejected: plan.rejected().len() as u64,
+        rejected_file: None,
+        replaced: replaced.values().map(|rows| rows.len() as u64).sum(),
+        keys_compared: plan.keys().is_some(),
+        shards: plan.shard_count() as u64,
+        bytes: plan.source_bytes(),
+    })
+}
+
+/// Returns the rows of a split that have one of these keys, by the number of the shard.
+///
+/// # Errors
+/// [`ShardError::AppendedKey`] for the first one, unless they are replaced.
+fn rows_with(dataset: &Dataset, split: &Split, keys: &Keys, replace: bool) -> Result<HashMap<usize, Vec<u64>>, Error> {
+    let mut found: HashMap<usize, Vec<u64>> = HashMap::new();
+    for number in 0..split.entry().shards.len() {
+        let shard = split.shard(number)?;
+        for (_, row) in split.rows(number)? {
+            let key = shard.key(row)?;
+            if keys.contains(&key) {
+                if !replace {
+                    return Err(appended_key(dataset, split, &key));
+                }
+                found.entry(number).or_default().push(row);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Plans the pack with the classes of the dataset, followed by new ones. Returns the plans, their options, and the new classes.
@@ -192,6 +232,7 @@ fn write<P: Place>(
         rejected: added.packed.rejected,
         rejected_file: added.packed.rejected_file(),
         replaced: added.replaced.values().map(|rows| rows.len() as u64).sum(),
+        keys_compared: true,
         shards: added.packed.split.shards.len() as u64,
         bytes: added.packed.split.bytes(),
     });
@@ -221,18 +262,7 @@ fn pack_all<P: Place>(
                 Ok(())
             })?;
         }
-        for number in 0..split.entry().shards.len() {
-            let shard = split.shard(number)?;
-            for (_, row) in split.rows(number)? {
-                let key = shard.key(row)?;
-                if added.keys.contains(&key) {
-                    if !options.replace {
-                        return Err(appended_key(dataset, split, &key));
-                    }
-                    added.replaced.entry(number).or_default().push(row);
-                }
-            }
-        }
+        added.replaced = rows_with(dataset, split, &added.keys, options.replace)?;
     }
     Ok(())
 }
@@ -278,8 +308,9 @@ fn put<P: Place>(
     let basis = Basis {
         shards: bitmaps.keys().map(|file| (*file).to_owned()).collect(),
         deleted: true,
-        features: vec![],
+        types: plans.iter().flat_map(Plan::features).map(|feature| feature.name).collect(),
         everything: !new_classes.is_empty(),
+        ..Basis::default()
     };
     let known = |manifest: &Manifest, shard: &Shard| {
         manifest.splits.iter().flat_map(|split| &split.shards).any(|there| there.file == shard.file)
@@ -314,6 +345,14 @@ fn put<P: Place>(
                 }
             });
             manifest.classes.extend_from_slice(new_classes);
+            // What was a column so far is stored in the new records.
+            if let Some(versions) = &mut manifest.versions {
+                let stored = plans.iter().flat_map(Plan::features);
+                let new: Vec<_> = stored.filter(|feature| !versions.stored.contains(feature)).collect();
+                versions.stored.extend(new);
+                versions.stored.sort_by(|a, b| a.name.cmp(&b.name));
+                versions.stored.dedup();
+            }
             Ok(())
         },
     );

@@ -17,6 +17,8 @@ pub(super) struct Basis {
     pub(super) deleted: bool,
     /// The features whose columns matter.
     pub(super) features: Vec<String>,
+    /// The features whose types matter, besides.
+    pub(super) types: Vec<String>,
     /// Whether everything matters.
     pub(super) everything: bool,
 }
@@ -37,7 +39,7 @@ impl Basis {
                 && (!self.deleted || before.companions.deleted == now.companions.deleted)
                 && columns
         };
-        let types = self.features.iter().all(|feature| base.dtype(feature) == newest.dtype(feature));
+        let types = self.features.iter().chain(&self.types).all(|feature| base.dtype(feature) == newest.dtype(feature));
         !self.everything && types && self.shards.iter().all(same)
     }
 }

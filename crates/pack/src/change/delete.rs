@@ -220,7 +220,7 @@ fn write<P: Place>(dataset: &Dataset, chosen: &Chosen, options: &DeleteOptions) 
         shards: bitmaps.keys().map(|file| (*file).to_owned()).collect(),
         deleted: true,
         features: chosen.features.clone(),
-        everything: false,
+        ..Basis::default()
     };
     let made = commit(
         &place,

@@ -1,11 +1,12 @@
 //! Removes the files that no kept version names: those of changes that were killed or refused, and those of versions that are no
-//! longer kept. Only files whose names this format gives.
+//! longer kept. Only files whose names this format gives, and not those of a split whose pack is not finished.
 
 use super::base;
 use crate::Error;
 use crate::commit::{Directory, Lock};
 use crate::error::ShardError;
 use crate::place::{self, Place};
+use crate::split::files::{SplitFiles, grown_split, unfinished_among};
 use shardtool_format::names;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -62,10 +63,17 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
             collected.versions.push(number);
         }
     }
+    let root = Place::names(&directory, Path::new(""))?;
+    let unfinished = unfinished_among(root.iter().filter_map(|name| name.to_str())).into_iter();
+    let packed: Vec<_> = unfinished
+        .filter(|split| grown_split(split).is_none())
+        .map(|split| SplitFiles::new(directory.clone(), &split))
+        .collect();
     for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
         for name in Place::names(&directory, Path::new(folder))? {
             let path = Path::new(folder).join(&name);
-            let ours = name.to_str().is_some_and(|name| is_ours(folder, name));
+            let is_packed = |name: &str| packed.iter().any(|split| split.is_written_name(name));
+            let ours = name.to_str().is_some_and(|name| is_ours(folder, name) && !is_packed(name));
             if ours && !named.contains(&path) {
                 collected.bytes += Place::length(&directory, &path)?.unwrap_or(0);
                 collected.files.push(path);
@@ -83,25 +91,37 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
     Ok(collected)
 }
 
-/// Returns whether this format gives a file of a folder its name: a shard that `append` or `compact` wrote, its index, a column, a
-/// bitmap, or the manifest of a version. Other files are the user's.
+/// Returns whether this format gives a file of a folder its name: a shard, its index, a column, a bitmap, the manifest of a version, or
+/// what a killed `append` leaves. Other files are the user's.
 fn is_ours(folder: &str, name: &str) -> bool {
     let hex = |text: &str| text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let shard = |name: &str| {
-        let Some(stem) = name.strip_suffix(".tfrecord") else { return false };
-        let mut parts = stem.rsplitn(3, '-');
-        let (number, write, split) = (parts.next(), parts.next(), parts.next());
-        let plain = number.is_some_and(|number| number.len() >= 5 && decimal(number));
-        let changed = write.is_some_and(|write| write.len() == 16 && decimal(write)) && split.is_some();
-        plain && (changed || write.is_some())
+        let Some((split, number)) = name.strip_suffix(".tfrecord").and_then(|stem| stem.rsplit_once('-')) else {
+            return false;
+        };
+        !split.is_empty() && number.len() >= 5 && decimal(number)
+    };
+    // What a killed append leaves besides: its plan, its lock, the rejected inputs of its shards.
+    let hidden = |name: &str| {
+        let ends =
+            |name: &str, start, end: &str| name.strip_prefix(start)?.strip_suffix(end).and_then(grown_split).map(drop);
+        let plan = ends(name, ".pack-", ".json").or(ends(name, ".pack-", ".lock")).or(ends(name, ".packed-", ".json"));
+        let rejects = || {
+            let stem = name.strip_prefix('.')?.strip_suffix(".rejected.jsonl")?;
+            stem.rsplit_once('-')
+                .filter(|(_, number)| decimal(number))
+                .and_then(|(split, _)| grown_split(split))
+                .map(drop)
+        };
+        plan.or_else(rejects).is_some()
     };
     match folder {
         names::COLUMNS_FOLDER => {
             name.split_once('.').is_some_and(|(stem, end)| hex(stem) && matches!(end, "columns" | "deleted"))
         }
         names::VERSIONS_FOLDER => name.strip_suffix(".json").is_some_and(|number| number.len() >= 6 && decimal(number)),
-        names::INDEX_FOLDER => name.strip_suffix(".index").is_some_and(shard),
-        _ => shard(name),
+        names::INDEX_FOLDER => name.strip_suffix(".index").is_some_and(shard) || hidden(name),
+        _ => shard(name) || hidden(name),
     }
 }

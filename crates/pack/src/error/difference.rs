@@ -1,6 +1,6 @@
 //! How two manifests, or two plans, differ.
 
-use shardtool_format::manifest::{FeatureType, Manifest};
+use shardtool_format::manifest::{DType, FeatureType, Manifest};
 use std::collections::HashSet;
 
 /// How a new split differs from the dataset that it would join.
@@ -26,6 +26,17 @@ pub enum Difference {
         /// What only the split has.
         added: Vec<FeatureType>,
     },
+    /// Appended records have a feature of another type than the dataset.
+    OtherType {
+        /// The feature.
+        name: String,
+        /// Its type in the dataset.
+        there: DType,
+        /// Its type in the source.
+        here: DType,
+    },
+    /// Appended records have features that the dataset lacks.
+    NewFeatures(Vec<FeatureType>),
     /// Another image or label feature, or another label offset.
     Convention {
         /// Which member of the manifest.
@@ -98,6 +109,18 @@ impl std::fmt::Display for Difference {
                 write!(f, "the dataset has {} features{} that the split lacks, ", missing.len(), some(&missing))?;
                 write!(f, "the split has {}{} that the dataset lacks; ", added.len(), some(&added))?;
                 f.write_str("all splits must have the same features with the same types")
+            }
+            Difference::OtherType { name, there, here } => {
+                let (there, here) = (there.name(), here.name());
+                write!(
+                    f,
+                    "`{name}` is {there} in the dataset and {here} in the source; --column {name}:{there} declares it"
+                )
+            }
+            Difference::NewFeatures(new) => {
+                let new: Vec<_> = features(new);
+                write!(f, "the source has features that the dataset lacks{}; ", some(&new))?;
+                f.write_str("leave them out, or add them to the dataset with `shardtool column add`")
             }
             Difference::Convention { member, there, here } => {
                 write!(f, "`{member}` is {there} in the dataset and {here} in the split; all splits must agree")

@@ -196,7 +196,7 @@ impl<P: Place> Target<P> {
         if options.grows
             && let Some(dataset) = place.manifest()?
         {
-            joins(&mut schema, &dataset);
+            schema = manifest_store::grown(place.path(), schema, &dataset, plan.split())?;
         }
         let there = place.read(&self.files.plan())?.map(|bytes| PlanFile::parse(&bytes));
         let named = place.manifest()?.and_then(|manifest| manifest.split(self.files.split()).cloned());
@@ -388,16 +388,4 @@ impl<P: Place> Target<P> {
 /// Returns whether a file may exist: its name is among those of its folder, if they are known.
 fn is_among(names: Option<&HashSet<OsString>>, path: &Path) -> bool {
     names.is_none_or(|names| path.file_name().is_some_and(|name| names.contains(name)))
-}
-
-/// Gives the schema of appended records the classes of the dataset, if these are its first ones, and the features that it lacks: its
-/// records have no values of them.
-fn joins(schema: &mut Manifest, dataset: &Manifest) {
-    if schema.classes.starts_with(&dataset.classes) {
-        schema.classes.truncate(dataset.classes.len());
-    }
-    let stored = dataset.stored_features();
-    if schema.features.iter().all(|feature| stored.contains(feature)) {
-        schema.features = stored.to_vec();
-    }
 }

@@ -54,6 +54,17 @@ impl Number {
         }
     }
 
+    /// Returns an integer for a float that is one, so that a column of integers takes it: 8.0 beside 7.5 is 8 without it. Floats of 2⁵³ and
+    /// more stay floats: the integers between them are lost.
+    pub(crate) fn whole(self) -> Self {
+        match self {
+            Number::Float64(value) if value.fract() == 0.0 && value.abs() < (1u64 << f64::MANTISSA_DIGITS) as f64 => {
+                Number::Int64(value as i64)
+            }
+            number => number,
+        }
+    }
+
     /// Returns whether a type holds the number: exactly, or a float so that it reads back as the same text.
     pub(crate) fn fits(self, dtype: DType) -> bool {
         match dtype {

@@ -126,8 +126,12 @@ impl Values {
 
     /// As [`Values::fit`], but refuses numbers that the type would round.
     pub(crate) fn fit_exactly(self, dtype: DType) -> Option<Self> {
-        let exact = self.numbers().is_none_or(|numbers| numbers.iter().all(|number| number.fits(dtype)));
-        if exact { self.fit(dtype) } else { None }
+        let Some(numbers) = self.numbers() else { return self.fit(dtype) };
+        let ints = matches!(dtype, DType::Int64 | DType::Uint64) && self.dtype() != Some(dtype);
+        let numbers: Box<[_]> = numbers.into_iter().map(|number| if ints { number.whole() } else { number }).collect();
+        let exact = numbers.iter().all(|number| number.fits(dtype));
+        let values = if ints { Values::Numbers(numbers) } else { self };
+        if exact { values.fit(dtype) } else { None }
     }
 
     /// Returns the numbers; `None` if the values are not numbers.

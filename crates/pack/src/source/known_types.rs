@@ -1,11 +1,11 @@
-//! The types of a dataset's features, which a split that is added later takes: numbers that they do not hold exactly reject their
-//! samples.
+//! The types of a dataset's features, which splits and records that are added later take: numbers that they do not hold exactly
+//! reject their samples.
 
 use super::{NamedSource, Source};
 use crate::error::DestinationError;
 use crate::place::read_manifest;
 use crate::{Error, Options, Reason, Rejection};
-use shardtool_format::manifest::{DType, Manifest};
+use shardtool_format::manifest::{DType, Manifest, Split};
 use shardtool_format::names;
 
 /// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types.
@@ -16,7 +16,8 @@ pub(crate) fn take(splits: &mut [NamedSource], options: &Options) -> Result<(), 
     let Some(json) = read_manifest(&options.destination)? else { return Ok(()) };
     let wrong = |source| DestinationError::Manifest { path: options.destination.join(names::MANIFEST), source };
     let manifest = Manifest::parse(&json).map_err(|source| Error::Destination(wrong(source)))?;
-    if manifest.splits.iter().all(|there| splits.iter().any(|here| here.split == there.name)) {
+    let replaced = |there: &Split| splits.iter().any(|here| here.split == there.name);
+    if !options.grows && manifest.splits.iter().all(replaced) {
         return Ok(());
     }
     let given = |column: &str| options.columns.iter().any(|(name, _)| name == column);

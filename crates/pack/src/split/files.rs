@@ -262,6 +262,13 @@ pub fn unfinished_splits(folder: &Path) -> Vec<String> {
 }
 
 /// Returns the splits whose plan file of an unfinished pack is among these names, in byte order.
+/// Returns the split to which a change adds shards under this name, which is that of an unfinished split; `None` for a split that is
+/// packed. The name is the split's, a hyphen and 16 decimal digits.
+pub fn grown_split(name: &str) -> Option<&str> {
+    let (split, digits) = name.rsplit_once('-')?;
+    (digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_digit())).then_some(split)
+}
+
 pub(crate) fn unfinished_among<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let split = |name: &str| Some(name.strip_prefix(".pack-")?.strip_suffix(".json")?.to_owned());
     let mut splits: Vec<_> = names.filter_map(split).collect();

@@ -5,7 +5,7 @@ use crate::error::{DestinationError, Difference, ShardError};
 use crate::place::{self, Place};
 use crate::sample::SampleSchema;
 use crate::{Error, sample};
-use shardtool_format::manifest::{Manifest, Split};
+use shardtool_format::manifest::{FeatureType, Manifest, Split};
 use shardtool_format::names;
 use std::path::Path;
 
@@ -29,6 +29,33 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
         classes: schema.classes.clone(),
         ..Manifest::new(CREATED_BY)
     }
+}
+
+/// Returns the manifest without splits of records that are appended to a dataset: its features, of which the records may lack some, and
+/// its classes, if these are the first ones of the schema.
+///
+/// # Errors
+/// [`DestinationError::Incompatible`]: a feature that the newest version does not have with this type, other images, labels or classes.
+pub(crate) fn grown(folder: &Path, schema: Manifest, dataset: &Manifest, split: &str) -> Result<Manifest, Error> {
+    let refused = |difference| {
+        let (destination, split) = (folder.to_owned(), split.to_owned());
+        Error::Destination(DestinationError::Incompatible { destination, split, difference })
+    };
+    let unknown = schema.features.iter().filter(|feature| !dataset.features.contains(feature));
+    let (other_type, new): (Vec<_>, Vec<_>) =
+        unknown.cloned().partition(|feature| dataset.dtype(&feature.name).is_some());
+    if let Some(FeatureType { name, dtype: here }) = other_type.into_iter().next() {
+        let there = dataset.dtype(&name).unwrap_or(here);
+        return Err(refused(Difference::OtherType { name, there, here }));
+    }
+    if !new.is_empty() {
+        return Err(refused(Difference::NewFeatures(new)));
+    }
+    let mut schema = Manifest { features: dataset.stored_features().to_vec(), ..schema };
+    if schema.classes.starts_with(&dataset.classes) {
+        schema.classes.truncate(dataset.classes.len());
+    }
+    Difference::between(dataset, &schema).map_or(Ok(schema), |difference| Err(refused(difference)))
 }
 
 /// Adds splits to the manifest, all at once. `schema` is their manifest without splits.

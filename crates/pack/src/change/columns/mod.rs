@@ -156,7 +156,7 @@ fn write<P: Place>(
         shards: companions.keys().map(|file| (*file).to_owned()).collect(),
         deleted: true,
         features: rows.columns.iter().map(|column| column.name.clone()).collect(),
-        everything: false,
+        ..Basis::default()
     };
     let names: Vec<_> = rows.columns.iter().map(|column| column.name.as_str()).collect();
     let command = match options.kind {
@@ -226,7 +226,7 @@ fn drop_in<P: Place>(dataset: &Dataset, names: &[String], options: &ChangeOption
         shards: shards.map(|shard| shard.file.clone()).collect(),
         deleted: false,
         features: names.to_vec(),
-        everything: false,
+        ..Basis::default()
     };
     let command = format!("column drop {}", names.join(" "));
     commit(

@@ -1,4 +1,4 @@
-"""A consumer of DLPack and of the CUDA array interface, in ctypes. Programs that tests run with the stand-in driver import it."""
+"""A consumer of DLPack and of the CUDA array interface, in ctypes. Programs that tests run on a device import it."""
 
 import ctypes
 
@@ -88,6 +88,7 @@ class Context:
 
     def __init__(self, ordinal=0):
         self.ordinal = ordinal
+        _ok(_cuda.cuInit(0))
         handle = ctypes.c_void_p()
         _ok(_cuda.cuDevicePrimaryCtxRetain(ctypes.byref(handle), ordinal))
         _ok(_cuda.cuCtxSetCurrent(handle))

@@ -81,6 +81,10 @@ pub fn copy(
             parts.entry(&part.file).or_default().insert((part.offset, part.bytes, part.crc32c));
         }
     }
+    let purged = all().flat_map(|manifest| &manifest.versions).flat_map(|versions| &versions.purged);
+    for list in purged.flat_map(|purged| &purged.keys).map(|keys| &keys.list) {
+        parts.entry(&list.file).or_default().insert((list.offset, list.bytes, list.crc32c));
+    }
     let records = shards.iter().map(|shard| shard.records).sum();
     progress.total(records, shards.iter().map(|shard| shard.bytes + shard.index_bytes).sum());
     let target = Target::open(&destination, &json, options)?;
@@ -365,7 +369,7 @@ fn companion_bytes(path: &Path, parts: &BTreeSet<(u64, u64, u32)>) -> Result<Vec
             return Ok(whole);
         }
     }
-    let text = "a column or bitmap in it has another CRC than the manifest says (`shardtool verify` lists the damage)";
+    let text = "a column, a bitmap or a list in it has another CRC than the manifest says (`shardtool verify` lists the damage)";
     Err(Error::io("copy", path)(io::Error::new(io::ErrorKind::InvalidData, text)))
 }
 

@@ -84,8 +84,8 @@ pub use array::{Array, ArrayColumn};
 pub use change::{
     AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, Collected, ColumnChange, ColumnOptions,
     ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted, GcOptions, MissingRows,
-    NewVersion, RecordsToDelete, append, change_columns, column_rows, compact, delete, drop_columns, gc, remove_tag,
-    rollback, tag,
+    NewVersion, PurgeOptions, Purged, RecordsToDelete, append, change_columns, column_rows, compact, delete,
+    drop_columns, gc, purge, remove_tag, rollback, tag,
 };
 pub use commit::Output;
 pub use conventions::Conventions;

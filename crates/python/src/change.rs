@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
     AppendOptions, ChangeOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnSource, ColumnValues, CompactOptions,
-    DeleteOptions, GcOptions, MissingRows, Progress, RecordsToDelete, Shards, Value,
+    DeleteOptions, GcOptions, MissingRows, Progress, PurgeOptions, RecordsToDelete, Shards, Value,
 };
 use shardtool_read::Dataset;
 use std::path::PathBuf;
@@ -284,6 +284,39 @@ pub(crate) fn gc(
     Ok((collected.files, collected.versions))
 }
 
+/// Removes deleted records from all versions. Returns a dict.
+#[pyfunction]
+pub(crate) fn purge<'py>(
+    py: Python<'py>,
+    dataset: PathBuf,
+    forget_keys: bool,
+    search: bool,
+    change: Change,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut options = PurgeOptions::default();
+    (options.forget_keys, options.search, options.change) = (forget_keys, search, change.options());
+    let purged = watched(py, move |progress| shardtool_pack::purge(&dataset, &options, progress))?;
+    let dict = PyDict::new(py);
+    let records = PyDict::new(py);
+    purged.splits.iter().try_for_each(|(split, count)| records.set_item(split, count))?;
+    dict.set_item("version", purged.version.map(|version| version.number))?;
+    dict.set_item("records", records)?;
+    dict.set_item("versions", purged.versions)?;
+    dict.set_item("shards", purged.shards)?;
+    dict.set_item("bytes", purged.bytes)?;
+    dict.set_item("removed", texts(purged.removed))?;
+    dict.set_item("remembered", purged.remembered)?;
+    dict.set_item("rejected", purged.rejected)?;
+    dict.set_item("copies", purged.copies)?;
+    dict.set_item("others", texts(purged.others))?;
+    dict.set_item("found", purged.found.map(texts))?;
+    Ok(dict)
+}
+
+fn texts(paths: Vec<PathBuf>) -> Vec<String> {
+    paths.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
 /// Packs a source into further shards of splits.
 #[pyfunction]
 pub(crate) fn append<'py>(
@@ -317,6 +350,7 @@ pub(crate) fn log<'py>(py: Python<'py>, dataset: &Dataset) -> PyResult<Vec<Bound
         dict.set_item("message", version.message)?;
         dict.set_item("author", version.author)?;
         dict.set_item("tags", version.tags)?;
+        dict.set_item("purged", version.purged)?;
         let splits = PyDict::new(py);
         version.splits.iter().try_for_each(|split| splits.set_item(&split.name, split.records))?;
         dict.set_item("records", splits)?;

@@ -252,6 +252,15 @@ impl Dataset {
         changes(slf, "gc", args, kwargs)
     }
 
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, forget_keys=False, search=False, message=None, author=None, dry_run=False)")]
+    fn purge<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "purge", args, kwargs)
+    }
+
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, OpeningArguments) {
         (slf.get_type().into_any(), slf.get().opening.arguments())
     }

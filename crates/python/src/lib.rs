@@ -66,7 +66,9 @@ mod _shardtool {
     #[pymodule_export]
     use crate::buckets::shapes_within;
     #[pymodule_export]
-    use crate::change::{append, columns_of_file, columns_of_values, compact, delete, drop_columns, gc, rollback, tag};
+    use crate::change::{
+        append, columns_of_file, columns_of_values, compact, delete, drop_columns, gc, purge, rollback, tag,
+    };
     #[pymodule_export]
     use crate::classes::{class_names, labels};
     #[pymodule_export]

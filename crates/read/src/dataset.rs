@@ -95,6 +95,11 @@ impl Dataset {
         Self::from_files(path, &files, options)
     }
 
+    /// Returns the dataset of a manifest that is in memory, such as one of some shards of a dataset, whose files lie in `folder`.
+    pub fn of_manifest(folder: &Path, manifest: Manifest, options: Options) -> Self {
+        Self::with_manifest(folder, manifest, 0, options)
+    }
+
     fn open_url(path: &Path, options: Options) -> Result<Self> {
         if options.cache.is_some() && options.check == Check::LengthOnly {
             return Err(Error::UncheckedCache { path: path.to_owned() });
@@ -127,11 +132,15 @@ impl Dataset {
             Some(version) => version::manifest_of(folder, newest, version)?,
             None => newest,
         };
-        let (manifest, checksum) = (Arc::new(manifest), manifest::own_crc(&json).unwrap_or_default());
+        Ok(Self::with_manifest(folder, manifest, manifest::own_crc(&json).unwrap_or_default(), options))
+    }
+
+    fn with_manifest(folder: &Path, manifest: Manifest, checksum: u32, options: Options) -> Self {
+        let manifest = Arc::new(manifest);
         let files = Arc::new(CompanionFiles::new(folder, options.access, options.cache.clone()));
         let split = |n| Split::new(folder, &manifest, n, None, &files, options.clone());
         let splits = (0..manifest.splits.len()).map(split).collect();
-        Ok(Dataset { path: folder.to_owned(), manifest, checksum, splits })
+        Dataset { path: folder.to_owned(), manifest, checksum, splits }
     }
 
     fn from_files(path: &Path, files: &[PathBuf], options: Options) -> Result<Self> {

@@ -24,6 +24,8 @@ pub struct LoggedVersion {
     pub author: Option<String>,
     /// Its tags in the newest version.
     pub tags: Vec<String>,
+    /// Whether it was written again without records that were purged.
+    pub purged: bool,
     /// Its splits.
     pub splits: Vec<LoggedSplit>,
 }
@@ -203,6 +205,7 @@ pub fn kept(folder: &Path, last: u64) -> Result<Vec<u64>> {
 pub fn log(folder: &Path) -> Result<Vec<LoggedVersion>> {
     let newest = parse_manifest(&folder.join(names::MANIFEST))?;
     let tags = newest.1.versions.as_ref().map_or(vec![], |versions| versions.tags.clone());
+    let purged = newest.1.versions.as_ref().and_then(|versions| versions.purged.clone()).unwrap_or_default();
     let logged = |(json, manifest): &(Vec<u8>, Manifest)| {
         let number = manifest.version_number();
         let versions = manifest.versions.as_ref();
@@ -213,6 +216,7 @@ pub fn log(folder: &Path) -> Result<Vec<LoggedVersion>> {
             message: versions.and_then(|versions| versions.message.clone()),
             author: versions.and_then(|versions| versions.author.clone()),
             tags: tags.iter().filter(|tag| tag.number == number).map(|tag| tag.name.clone()).collect(),
+            purged: purged.versions.contains(&number),
             splits: manifest.splits.iter().map(LoggedSplit::of).collect(),
         }
     };

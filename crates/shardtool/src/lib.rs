@@ -102,8 +102,8 @@ pub mod change {
     pub use shardtool_pack::{
         AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, Collected, ColumnChange, ColumnOptions,
         ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted, GcOptions,
-        MissingRows, NewVersion, RecordsToDelete, append, change_columns, column_rows, compact, delete, drop_columns,
-        gc, remove_tag, rollback, tag,
+        MissingRows, NewVersion, PurgeOptions, Purged, RecordsToDelete, append, change_columns, column_rows, compact,
+        delete, drop_columns, gc, purge, remove_tag, rollback, tag,
     };
     pub use shardtool_read::{LoggedSplit, LoggedVersion, version_log};
 }

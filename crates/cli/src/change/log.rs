@@ -30,9 +30,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     }
     for version in &versions {
         let tags: String = version.tags.iter().map(|tag| format!(" [{tag}]")).collect();
+        let purged = if version.purged { " (purged since)" } else { "" };
         let command = version.command.as_deref().unwrap_or("first version");
         let checksum = format!("{:08x}", version.checksum);
-        writeln!(out, "{:>6}  {checksum}  {}{tags}", version.number, text::printable(command.as_bytes()))?;
+        writeln!(out, "{:>6}  {checksum}  {}{tags}{purged}", version.number, text::printable(command.as_bytes()))?;
         let splits: Vec<_> = version
             .splits
             .iter()
@@ -63,6 +64,7 @@ fn document(version: &LoggedVersion) -> serde_json::Value {
         .collect();
     json!({
         "version": version.number, "checksum": format!("{:08x}", version.checksum), "command": version.command,
-        "message": version.message, "author": version.author, "tags": version.tags, "splits": splits,
+        "message": version.message, "author": version.author, "tags": version.tags, "purged": version.purged,
+        "splits": splits,
     })
 }

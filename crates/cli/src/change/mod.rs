@@ -7,6 +7,7 @@
 //! | `column` | `shardtool column` |
 //! | `compact` | `shardtool compact` |
 //! | `gc` | `shardtool gc` |
+//! | `purge` | `shardtool purge` |
 //! | `log` | `shardtool log` |
 //! | `tag` | `shardtool tag` |
 //! | `rollback` | `shardtool rollback` |
@@ -17,6 +18,7 @@ pub(crate) mod compact;
 pub(crate) mod delete;
 pub(crate) mod gc;
 pub(crate) mod log;
+pub(crate) mod purge;
 pub(crate) mod rollback;
 pub(crate) mod tag;
 

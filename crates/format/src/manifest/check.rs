@@ -1,6 +1,8 @@
 //! Checks the values of a manifest's members.
 
-use super::{DType, FilePart, Manifest, SEQUENCE_EXAMPLE, Shard, Split, VERSIONS, Versions};
+use super::{
+    DType, FilePart, HMAC_BYTES, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard, Split, VERSIONS, Versions,
+};
 use crate::index::ALIGNMENT;
 use crate::{Error, Result, names};
 use std::collections::HashSet;
@@ -124,8 +126,28 @@ fn check_part(part: &FilePart, end: &str) -> Result<()> {
     match stem.is_some_and(digits) {
         true if part.end().is_none() => Err(wrong("file of columns", &part.file, "a part that ends past any file")),
         true => Ok(()),
-        false => {
-            Err(wrong("file of columns", &part.file, "expected 16 lower-case hex digits and `.columns` or `.deleted`"))
+        false => Err(wrong(
+            "file of columns",
+            &part.file,
+            "expected 16 lower-case hex digits and `.columns`, `.deleted` or `.purged`",
+        )),
+    }
+}
+
+impl Purged {
+    /// Checks what was purged up to the version `number`.
+    fn check(&self, number: u64) -> Result<()> {
+        let ascending = self.versions.is_sorted_by(|a, b| a < b);
+        let known = |version: &u64| (1..=number).contains(version);
+        if self.versions.is_empty() || !ascending || !self.versions.iter().all(known) {
+            return Err(wrong("purged", "versions", "expected numbers of versions, ascending"));
+        }
+        let Some(PurgedKeys { number, list }) = &self.keys else { return Ok(()) };
+        check_part(list, ".purged")?;
+        let bytes = number.checked_add(1).and_then(|hmacs| hmacs.checked_mul(HMAC_BYTES));
+        match *number > 0 && bytes == Some(list.bytes) {
+            true => Ok(()),
+            false => Err(wrong("purged", &list.file, "its length is not 32 bytes and 32 for each of at least one key")),
         }
     }
 }
@@ -142,6 +164,9 @@ impl Versions {
             if tag.number == 0 || tag.number > self.number {
                 return Err(wrong("tag", &tag.name, "names a version that does not exist"));
             }
+        }
+        if let Some(purged) = &self.purged {
+            purged.check(self.number)?;
         }
         let listed = self.columns.iter().map(|column| column.name.as_str());
         sorted("column", listed.clone())?;

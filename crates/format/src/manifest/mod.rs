@@ -33,7 +33,7 @@ mod versions;
 mod write;
 
 pub use check::check_tag;
-pub use versions::{Companion, Companions, Deleted, FilePart, Tag, VERSIONS, Versions};
+pub use versions::{Companion, Companions, Deleted, FilePart, HMAC_BYTES, Purged, PurgedKeys, Tag, VERSIONS, Versions};
 
 use crate::array::array_name;
 use crate::checksum::{self, Sha256};

@@ -1,8 +1,8 @@
 //! Reads a manifest: its CRC, then format and version, then everything else.
 
 use super::{
-    Companion, Companions, DIGITS, DType, Deleted, FORMAT, FeatureType, FilePart, Manifest, PRIVATE_PREFIX, TAIL, Tag,
-    VERSIONS, Versions,
+    Companion, Companions, DIGITS, DType, Deleted, FORMAT, FeatureType, FilePart, Manifest, PRIVATE_PREFIX, Purged,
+    PurgedKeys, TAIL, Tag, VERSIONS, Versions,
 };
 use crate::checksum::{self, Sha256};
 use crate::{Error, Result};
@@ -62,7 +62,8 @@ impl Manifest {
 impl Manifest {
     /// Reads the members that only a changed dataset has, which are unknown members in any other one.
     fn take_versions(&mut self, json: &[u8]) -> Result<()> {
-        let Members { dataset_version, tags, columns, splits } = serde_json::from_slice(json).map_err(syntax)?;
+        let Members { dataset_version, tags, purged, columns, splits } =
+            serde_json::from_slice(json).map_err(syntax)?;
         let (mut listed, mut dropped) = (vec![], vec![]);
         for ColumnLine { name, stored, logical, dropped: is_dropped } in columns {
             match (stored, is_dropped) {
@@ -87,7 +88,9 @@ impl Manifest {
         }
         let VersionLine { number, parent, command, message, author } = dataset_version.0;
         let stored = std::mem::take(&mut self.features);
-        let versions = Versions { number, parent, command, message, author, tags, stored, columns: listed, dropped };
+        let purged = purged.map(Purged::from);
+        let versions =
+            Versions { number, parent, command, message, author, tags, purged, stored, columns: listed, dropped };
         self.features = versions.features();
         self.versions = Some(Box::new(versions));
         Ok(())
@@ -100,6 +103,8 @@ struct Members {
     dataset_version: Object<VersionLine>,
     #[serde(default, deserialize_with = "objects")]
     tags: Vec<Tag>,
+    #[serde(default, deserialize_with = "object")]
+    purged: Option<PurgedLine>,
     #[serde(default, deserialize_with = "objects")]
     columns: Vec<ColumnLine>,
     #[serde(deserialize_with = "objects")]
@@ -116,6 +121,33 @@ struct VersionLine {
     message: Option<String>,
     #[serde(default, deserialize_with = "present")]
     author: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PurgedLine {
+    versions: Vec<u64>,
+    #[serde(default, deserialize_with = "object")]
+    keys: Option<PurgedKeysLine>,
+}
+
+#[derive(Deserialize)]
+struct PurgedKeysLine {
+    number: u64,
+    file: String,
+    offset: u64,
+    bytes: u64,
+    #[serde(deserialize_with = "crc")]
+    crc32c: u32,
+}
+
+impl From<PurgedLine> for Purged {
+    fn from(line: PurgedLine) -> Self {
+        let keys = line.keys.map(|PurgedKeysLine { number, file, offset, bytes, crc32c }| PurgedKeys {
+            number,
+            list: FilePart { file, offset, bytes, crc32c },
+        });
+        Purged { versions: line.versions, keys }
+    }
 }
 
 #[derive(Deserialize)]

@@ -24,6 +24,8 @@ pub struct Versions {
     pub author: Option<String>,
     /// Names of versions, in byte order.
     pub tags: Vec<Tag>,
+    /// What was purged from the versions up to this one, if anything was.
+    pub purged: Option<Purged>,
     /// The member `features`: what the records in the shards have.
     pub stored: Vec<FeatureType>,
     /// The features whose values lie in companions of some shard, in byte order of their names.
@@ -31,6 +33,27 @@ pub struct Versions {
     /// The features that records in shards have and that this version has not, in byte order.
     pub dropped: Vec<String>,
 }
+
+/// What was purged from a dataset.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// The versions whose manifests were written again, without some of their records; ascending.
+    pub versions: Vec<u64>,
+    /// The keys that must not come back; `None` if they were forgotten.
+    pub keys: Option<PurgedKeys>,
+}
+
+/// Where the keys of purged records lie, as HMACs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PurgedKeys {
+    /// How many keys there are, at least one.
+    pub number: u64,
+    /// 32 bytes of a random key, then the HMAC-SHA-256 of each purged key under it, ascending.
+    pub list: FilePart,
+}
+
+/// Bytes of the random key, and of each HMAC, of [`PurgedKeys`].
+pub const HMAC_BYTES: u64 = 32;
 
 /// A name of a version.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -175,9 +198,9 @@ impl Manifest {
     pub fn next_version(&self, json: &[u8], command: &str) -> Manifest {
         let mut next = self.clone();
         let before = next.versions.take();
-        let (tags, stored, columns, dropped) = match before {
-            Some(before) => (before.tags, before.stored, before.columns, before.dropped),
-            None => (vec![], self.features.clone(), vec![], vec![]),
+        let (tags, purged, stored, columns, dropped) = match before {
+            Some(before) => (before.tags, before.purged, before.stored, before.columns, before.dropped),
+            None => (vec![], None, self.features.clone(), vec![], vec![]),
         };
         next.versions = Some(Box::new(Versions {
             number: self.version_number() + 1,
@@ -186,6 +209,7 @@ impl Manifest {
             message: None,
             author: None,
             tags,
+            purged,
             stored,
             columns,
             dropped,

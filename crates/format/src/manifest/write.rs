@@ -1,6 +1,8 @@
 //! Writes a manifest as canonical JSON.
 
-use super::{Companion, DIGITS, Deleted, FORMAT, FeatureType, FilePart, Manifest, Shard, Split, TAIL, Tag, Versions};
+use super::{
+    Companion, DIGITS, Deleted, FORMAT, FeatureType, FilePart, Manifest, Purged, Shard, Split, TAIL, Tag, Versions,
+};
 use crate::checksum;
 use std::fmt::Write;
 
@@ -21,6 +23,9 @@ impl Manifest {
         if let Some(versions) = &self.versions {
             member("dataset_version", &version_line(versions));
             member("tags", &array(versions.tags.iter().map(tag_line), "  "));
+            if let Some(purged) = &versions.purged {
+                member("purged", &purged_line(purged));
+            }
         }
         member("image", &or_null(&self.image));
         member("label", &or_null(&self.label));
@@ -75,6 +80,15 @@ fn version_line(versions: &Versions) -> String {
 
 fn tag_line(tag: &Tag) -> String {
     format!("    {{\"name\": {}, \"number\": {}}}", text(&tag.name), tag.number)
+}
+
+fn purged_line(purged: &Purged) -> String {
+    let versions: Vec<_> = purged.versions.iter().map(u64::to_string).collect();
+    let keys = purged
+        .keys
+        .as_ref()
+        .map_or(String::new(), |keys| format!(", \"keys\": {{\"number\": {}, {}}}", keys.number, part(&keys.list)));
+    format!("{{\"versions\": [{}]{keys}}}", versions.join(", "))
 }
 
 /// Returns a line for each column and each dropped feature, in byte order of their names.

@@ -3,6 +3,7 @@
 use super::base;
 use super::commit::{Basis, commit, each_shard};
 use super::parts_file::{Holds, PartsFile};
+use super::purge::{PurgedKeyList, purged_keys};
 use super::{ChangeOptions, NewVersion};
 use crate::commit::{Directory, unique};
 use crate::error::ShardError;
@@ -85,14 +86,17 @@ pub struct AppendedSplit {
 /// Packs a source, and adds its records to the splits of a dataset.
 ///
 /// # Errors
-/// Those of [`crate::pack()`]; [`ShardError::AppendedKey`], [`ShardError::NewClasses`];
+/// Those of [`crate::pack()`]; [`ShardError::AppendedKey`], [`ShardError::PurgedKeys`], [`ShardError::NewClasses`];
 /// [`DestinationError::Incompatible`](crate::DestinationError) for other features; [`Error::Read`] for a split that the
 /// dataset does not have; [`DestinationError::CameFirst`](crate::DestinationError).
 pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Appended, Error> {
     let dataset = base::open(&options.pack.destination)?;
     let (plans, packing, new_classes) = plans(&dataset, options)?;
+    let purged = purged_keys(&dataset)?;
     let mut splits = vec![];
     for plan in &plans {
+        let keys = plan.keys().into_iter().flatten().map(str::as_bytes);
+        refuse_purged(&dataset, purged.as_ref(), keys)?;
         splits.push(planned(&dataset, plan, options)?);
     }
     if options.change.dry_run {
@@ -128,6 +132,21 @@ fn planned(dataset: &Dataset, plan: &Plan, options: &AppendOptions) -> Result<Ap
         shards: plan.shard_count() as u64,
         bytes: plan.source_bytes(),
     })
+}
+
+/// Refuses keys that were purged.
+///
+/// # Errors
+/// [`ShardError::PurgedKeys`].
+fn refuse_purged<'k>(
+    dataset: &Dataset,
+    purged: Option<&PurgedKeyList>,
+    keys: impl Iterator<Item = &'k [u8]>,
+) -> Result<(), Error> {
+    let mut found = keys.filter(|key| purged.is_some_and(|purged| purged.contains(key)));
+    let Some(first) = found.next() else { return Ok(()) };
+    let (path, key) = (base::folder(dataset), String::from_utf8_lossy(first).into_owned());
+    Err(Error::Shard(ShardError::PurgedKeys { path, count: 1 + found.count() as u64, key }))
 }
 
 /// Returns the rows of a split that have one of these keys, by the number of the shard.
@@ -248,6 +267,7 @@ fn pack_all<P: Place>(
     progress: &dyn Progress,
     added: &mut Vec<Added<P>>,
 ) -> Result<(), Error> {
+    let purged = purged_keys(dataset)?;
     for plan in plans {
         let split = dataset.split(plan.split())?;
         // The same append, started again, continues after its finished shards.
@@ -259,7 +279,7 @@ fn pack_all<P: Place>(
         for shard in &added.packed.split.shards {
             each_key(&added.packed.place, shard, |key| {
                 added.keys.insert(key);
-                Ok(())
+                refuse_purged(dataset, purged.as_ref(), std::iter::once(key))
             })?;
         }
         added.replaced = rows_with(dataset, split, &added.keys, options.replace)?;
@@ -309,6 +329,7 @@ fn put<P: Place>(
         shards: bitmaps.keys().map(|file| (*file).to_owned()).collect(),
         deleted: true,
         types: plans.iter().flat_map(Plan::features).map(|feature| feature.name).collect(),
+        purged: true,
         everything: !new_classes.is_empty(),
         ..Basis::default()
     };

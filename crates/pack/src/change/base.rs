@@ -1,7 +1,10 @@
 //! The version that a change is based on: the newest one when the change began.
 
 use crate::Error;
+use crate::commit::Directory;
 use crate::error::ShardError;
+use crate::place::Place;
+use shardtool_format::manifest::Manifest;
 use shardtool_read::{Dataset, Split, named_version};
 use shardtool_store::local_path;
 use std::path::{Path, PathBuf};
@@ -43,4 +46,21 @@ pub(super) fn splits<'d>(dataset: &'d Dataset, names: &[String]) -> Result<Vec<&
 /// Returns where a dataset lies.
 pub(super) fn folder(dataset: &Dataset) -> PathBuf {
     dataset.path().to_owned()
+}
+
+/// Opens the folder of a dataset on a disk.
+///
+/// # Errors
+/// [`ShardError::NoDataset`], [`Error::Io`].
+pub(super) fn directory(dataset: &Dataset) -> Result<Directory, Error> {
+    Directory::open(dataset.path())?.ok_or_else(|| Error::Shard(ShardError::NoDataset { path: folder(dataset) }))
+}
+
+/// Returns the newest manifest.
+///
+/// # Errors
+/// [`ShardError::NoDataset`], [`Error::Io`].
+pub(super) fn manifest(directory: &Directory) -> Result<Manifest, Error> {
+    let none = || Error::Shard(ShardError::NoDataset { path: Place::path(directory).to_owned() });
+    Place::manifest(directory)?.ok_or_else(none)
 }

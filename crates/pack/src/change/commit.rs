@@ -19,6 +19,8 @@ pub(super) struct Basis {
     pub(super) features: Vec<String>,
     /// The features whose types matter, besides.
     pub(super) types: Vec<String>,
+    /// Whether it matters which keys were purged.
+    pub(super) purged: bool,
     /// Whether everything matters.
     pub(super) everything: bool,
 }
@@ -40,7 +42,9 @@ impl Basis {
                 && columns
         };
         let types = self.features.iter().chain(&self.types).all(|feature| base.dtype(feature) == newest.dtype(feature));
-        !self.everything && types && self.shards.iter().all(same)
+        let purged = |manifest: &Manifest| manifest.versions.as_ref().and_then(|versions| versions.purged.clone());
+        let purged = !self.purged || purged(base) == purged(newest);
+        !self.everything && purged && types && self.shards.iter().all(same)
     }
 }
 

@@ -150,7 +150,7 @@ fn write<P: Place>(
 }
 
 /// Returns the manifest of records that store their keys.
-fn with_keys(manifest: &Manifest) -> Manifest {
+pub(super) fn with_keys(manifest: &Manifest) -> Manifest {
     let mut manifest = manifest.clone();
     let named = [names::IMAGE_KEY, names::IMAGE_FILENAME].iter().any(|name| manifest.dtype(name).is_some());
     if !named && !manifest.is_opaque() {

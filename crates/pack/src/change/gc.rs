@@ -46,16 +46,20 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
     if options.keep == Some(0) {
         return Err(Error::Option { option: "keep", expected: "at least one version: the newest" });
     }
-    let none = || Error::Shard(ShardError::NoDataset { path: base::folder(&dataset) });
-    let directory = Directory::open(dataset.path())?.ok_or_else(none)?;
+    let directory = base::directory(&dataset)?;
     let _lock = Lock::own_dataset(&directory)?;
-    let newest = Place::manifest(&directory)?.ok_or_else(none)?;
+    collect(&directory, options)
+}
+
+/// Lists or removes the files of a dataset that no kept version names. The caller has the dataset's lock.
+pub(super) fn collect(directory: &Directory, options: &GcOptions) -> Result<Collected, Error> {
+    let newest = base::manifest(directory)?;
     let last = newest.version_number();
     let tagged: HashSet<u64> = newest.versions.iter().flat_map(|v| &v.tags).map(|tag| tag.number).collect();
     let oldest = options.keep.map_or(0, |keep| (last + 1).saturating_sub(keep));
     let mut collected = Collected::default();
     let mut named: HashSet<PathBuf> = place::files_of(&newest).collect();
-    for (number, manifest) in place::kept_manifests(&directory)? {
+    for (number, manifest) in place::kept_manifests(directory)? {
         if number >= oldest || tagged.contains(&number) {
             named.extend(place::files_of(&manifest));
             named.insert(names::version_path(number));
@@ -63,19 +67,19 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
             collected.versions.push(number);
         }
     }
-    let root = Place::names(&directory, Path::new(""))?;
+    let root = Place::names(directory, Path::new(""))?;
     let unfinished = unfinished_among(root.iter().filter_map(|name| name.to_str())).into_iter();
     let packed: Vec<_> = unfinished
         .filter(|split| grown_split(split).is_none())
         .map(|split| SplitFiles::new(directory.clone(), &split))
         .collect();
     for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
-        for name in Place::names(&directory, Path::new(folder))? {
+        for name in Place::names(directory, Path::new(folder))? {
             let path = Path::new(folder).join(&name);
             let is_packed = |name: &str| packed.iter().any(|split| split.is_written_name(name));
             let ours = name.to_str().is_some_and(|name| is_ours(folder, name) && !is_packed(name));
             if ours && !named.contains(&path) {
-                collected.bytes += Place::length(&directory, &path)?.unwrap_or(0);
+                collected.bytes += Place::length(directory, &path)?.unwrap_or(0);
                 collected.files.push(path);
             }
         }
@@ -84,9 +88,9 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
         // Manifests first: a version whose files are gone must not be opened.
         let (versions, others): (Vec<_>, Vec<_>) =
             collected.files.iter().cloned().partition(|path| path.starts_with(names::VERSIONS_FOLDER));
-        Place::remove_all(&directory, &versions)?;
-        Place::remove_all(&directory, &others)?;
-        Place::sync(&directory, Path::new(""))?;
+        Place::remove_all(directory, &versions)?;
+        Place::remove_all(directory, &others)?;
+        Place::sync(directory, Path::new(""))?;
     }
     Ok(collected)
 }
@@ -118,7 +122,7 @@ fn is_ours(folder: &str, name: &str) -> bool {
     };
     match folder {
         names::COLUMNS_FOLDER => {
-            name.split_once('.').is_some_and(|(stem, end)| hex(stem) && matches!(end, "columns" | "deleted"))
+            name.split_once('.').is_some_and(|(stem, end)| hex(stem) && matches!(end, "columns" | "deleted" | "purged"))
         }
         names::VERSIONS_FOLDER => name.strip_suffix(".json").is_some_and(|number| number.len() >= 6 && decimal(number)),
         names::INDEX_FOLDER => name.strip_suffix(".index").is_some_and(shard) || hidden(name),

@@ -1,4 +1,4 @@
-//! Changes of a dataset: each makes a new version, of new files only. What earlier versions name stays as it is.
+//! Changes of a dataset: each makes a new version, of new files only. What earlier versions name stays as it is, but for a purge.
 //!
 //! ```text
 //! newest version ─read─▶ new files (_columns, shards) ─▶ manifest before to _versions ─▶ manifest replaced on condition
@@ -19,6 +19,7 @@
 //! | `tags` | names versions |
 //! | `rollback` | returns to the contents of an earlier version |
 //! | `gc` | removes files that no version names |
+//! | `purge` | removes deleted records from all versions |
 
 mod append;
 mod base;
@@ -28,6 +29,7 @@ mod compact;
 mod delete;
 mod gc;
 mod parts_file;
+mod purge;
 mod rollback;
 mod tags;
 
@@ -39,6 +41,7 @@ pub use columns::{
 pub use compact::{CompactOptions, Compacted, compact};
 pub use delete::{DeleteOptions, Deleted, RecordsToDelete, delete};
 pub use gc::{Collected, GcOptions, gc};
+pub use purge::{PurgeOptions, Purged, purge};
 pub use rollback::rollback;
 pub use tags::{remove_tag, tag};
 

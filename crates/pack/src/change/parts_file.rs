@@ -1,4 +1,4 @@
-//! A file that holds a column, or the bitmap of deleted rows, of each of many shards.
+//! A file that holds a column, or the bitmap of deleted rows, of each of many shards; or the keys of purged records.
 
 use crate::Error;
 use crate::commit::unique;
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 pub(super) enum Holds {
     Columns,
     Deleted,
+    PurgedKeys,
 }
 
 /// A file that is being written. It does not exist before its first part.
@@ -32,6 +33,7 @@ impl<'p, P: Place> PartsFile<'p, P> {
         let end = match holds {
             Holds::Columns => "columns",
             Holds::Deleted => "deleted",
+            Holds::PurgedKeys => "purged",
         };
         PartsFile { place, name: format!("{}.{end}", unique()), file: None, bytes: 0 }
     }

@@ -44,7 +44,7 @@ fn contents(manifest: &Manifest) -> Manifest {
     };
     let mut plain = manifest.clone().next_version(b"", "");
     if let Some(versions) = &mut plain.versions {
-        (versions.number, versions.parent, versions.tags) = (0, 0, vec![]);
+        (versions.number, versions.parent, versions.tags, versions.purged) = (0, 0, vec![], None);
         (versions.stored, versions.columns, versions.dropped) = (stored, columns, dropped);
     }
     Manifest { created_by: String::new(), ..plain }

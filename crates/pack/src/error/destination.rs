@@ -10,6 +10,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DestinationError {
+    /// The list of purged keys is absent or damaged.
+    #[error("{}: the list of purged keys is absent or damaged, so it is not known which keys must not come back", .path.display())]
+    PurgedKeys {
+        /// The list.
+        path: PathBuf,
+    },
     /// The dataset already has the split, and no plan file says how it was packed.
     #[error("{} already has a split `{split}`; choose another --split, or replace it with --force",
         .destination.display())]

@@ -151,6 +151,41 @@ pub enum ShardError {
         /// The first such key.
         key: String,
     },
+    /// Keys of an appended source that were purged.
+    #[error("{count} keys of the source were purged from {}, the first is `{key}`; nothing was changed: leave these samples out \
+        (`purge --forget-keys` lets purged keys come back)", .path.display())]
+    PurgedKeys {
+        /// The dataset.
+        path: PathBuf,
+        /// How many.
+        count: u64,
+        /// The first of them.
+        key: String,
+    },
+    /// A purge of a dataset in a store.
+    #[error("{}: a store cannot be locked while history is rewritten, and may keep versions of its own; copy the dataset to a disk \
+        (`shardtool copy --all-versions`), purge it there, and copy it back", .path.display())]
+    StorePurge {
+        /// The dataset.
+        path: PathBuf,
+    },
+    /// A purge beside a pack that is not finished.
+    #[error("the pack of split `{split}` of {} is not finished, and may have what is to be purged; finish it, or remove its files \
+        (`shardtool clean`)", .path.display())]
+    UnfinishedPack {
+        /// The dataset.
+        path: PathBuf,
+        /// The split.
+        split: String,
+    },
+    /// A damaged column or bitmap, which cannot be written again without purged rows.
+    #[error("the part at byte {offset} of {} is damaged; nothing was changed (`shardtool verify` lists the damage)", .path.display())]
+    Companion {
+        /// The file.
+        path: PathBuf,
+        /// Where the part begins.
+        offset: u64,
+    },
     /// Classes of an appended source that the dataset does not have.
     #[error("{} lacks {count} of the source's classes ({}{}); --add-classes gives them the next ids, --classes FILE states the \
         names", .path.display(), .classes.join(", "), if *count > .classes.len() { ", …" } else { "" })]

@@ -38,6 +38,7 @@ __all__ = [
     "pack",
     "pack_part",
     "preview",
+    "purge",
     "rollback",
     "run",
     "shapes_within",
@@ -284,6 +285,22 @@ class Dataset:
     def gc(self, /, *, keep: int | None = None, remove: bool = False) -> list[str]:
         """Returns the files that no version needs, if the last `keep` versions (all) and tagged ones are kept; with `remove`, removes
         them. Raises `PackError`."""
+
+    def purge(
+        self,
+        /,
+        *,
+        forget_keys: bool = False,
+        search: bool = False,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Removes deleted records from all versions: their bytes, keys and values. Every version that had one is written again without
+        it; `at()` is the newest. Purged keys stay out of appends, unless `forget_keys`; `search` reads all files in the folder
+        afterwards. Returns a report: `version`, `records` of each split, `versions`, `shards`, `bytes`, `removed`, `remembered` (keys),
+        `rejected` (lines of lists), `copies` (split and key of other records with a purged image), `others` (files that are not the
+        dataset's), `found` (files in which something was found; `None` without `search`). Raises `PackError`."""
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def _repr_html_(self, /) -> str: ...
@@ -575,6 +592,7 @@ def tag(dataset: Any, name: str, version: str | None, remove: bool, change: dict
 def rollback(dataset: Any, version: str, change: dict[str, Any]) -> int | None: ...
 def compact(dataset: Any, splits: list[str], shard_size: int | None, change: dict[str, Any]) -> int | None: ...
 def gc(dataset: Any, keep: int | None, remove: bool) -> tuple[list[PathLike[str]], list[int]]: ...
+def purge(dataset: Any, forget_keys: bool, search: bool, change: dict[str, Any]) -> dict[str, Any]: ...
 def pack(options: dict[str, Any]) -> list[dict[str, Any]]: ...
 def pack_part(options: dict[str, Any], number: int, count: int) -> dict[str, Any]: ...
 def write_plans(options: dict[str, Any]) -> list[tuple[str, int, int, bool]]: ...

@@ -403,3 +403,16 @@ def gc(dataset: Any, *, keep: int | None = None, remove: bool = False) -> list[s
     """Lists or removes the files that no kept version names."""
     files, _ = _shardtool.gc(dataset.path, keep, remove)
     return [str(file) for file in files]
+
+
+def purge(
+    dataset: Any,
+    *,
+    forget_keys: bool = False,
+    search: bool = False,
+    message: str | None = None,
+    author: str | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Removes deleted records from all versions."""
+    return _shardtool.purge(dataset.path, forget_keys, search, _change(message, author, dry_run, False))

@@ -7,8 +7,8 @@ use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
     AppendOptions, ChangeOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnValues, CompactOptions, DeleteOptions,
-    DestinationError, Error, GcOptions, MissingRows, Options, RecordsToDelete, ShardError, Shards, Value, append,
-    change_columns, compact, delete, drop_columns, gc, pack, rollback, tag,
+    DestinationError, Error, GcOptions, MissingRows, Options, PurgeOptions, RecordsToDelete, ShardError, Shards, Value,
+    append, change_columns, compact, delete, drop_columns, gc, pack, purge, rollback, tag,
 };
 use shardtool_read::{Dataset, verify};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,30 +39,95 @@ impl Rng {
 type Texts = Vec<String>;
 
 /// A record of the model: features with at least one value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Sample {
     key: String,
     features: BTreeMap<String, Texts>,
+    /// The row in a shard: another one for each time that the record was written. Not compared.
+    row: u64,
 }
 
-/// A version of the model: its records, its types, and its tags.
+impl PartialEq for Sample {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.key, &self.features) == (&other.key, &other.features)
+    }
+}
+
+/// A version of the model: its records, its types, and the rows of its shards that are deleted.
 #[derive(Debug, Clone)]
 struct Version {
     records: Vec<Sample>,
     types: BTreeMap<String, DType>,
-    /// The features that the records in the shards have.
-    stored: BTreeSet<String>,
+    /// Keys by row.
+    deleted: BTreeMap<u64, String>,
+}
+
+impl Version {
+    /// Deletes the records for which `is_gone` holds.
+    fn delete(&mut self, is_gone: impl Fn(&Sample) -> bool) {
+        let gone = self.records.iter().filter(|sample| is_gone(sample));
+        self.deleted.extend(gone.map(|sample| (sample.row, sample.key.clone())));
+        self.records.retain(|sample| !is_gone(sample));
+    }
+
+    /// Returns the rows of its shards, with their keys, and whether each is a record of the version.
+    fn rows(&self) -> impl Iterator<Item = (u64, &str, bool)> {
+        let live = self.records.iter().map(|sample| (sample.row, sample.key.as_str(), true));
+        live.chain(self.deleted.iter().map(|(row, key)| (*row, key.as_str(), false)))
+    }
 }
 
 struct Model {
     versions: BTreeMap<u64, Version>,
     tags: BTreeMap<String, u64>,
     next_key: u64,
+    next_row: u64,
+    /// Keys that were purged and are remembered.
+    purged: BTreeSet<String>,
 }
 
 impl Model {
     fn newest(&self) -> (u64, &Version) {
         self.versions.last_key_value().map(|(number, version)| (*number, version)).expect("a dataset has a version")
+    }
+
+    /// Gives records that were written the next rows.
+    fn written(&mut self, records: &mut [Sample]) {
+        for record in records {
+            record.row = self.next_row;
+            self.next_row += 1;
+        }
+    }
+
+    /// Removes every row whose record is deleted, but for rows that the newest version has. Returns the versions that had one.
+    fn purge(&mut self) -> Vec<u64> {
+        let (mut last, mut keys) = (BTreeMap::new(), BTreeMap::new());
+        for (row, key, live) in self.versions.values().flat_map(Version::rows) {
+            // The last version that has the shard decides.
+            last.insert(row, live);
+            keys.insert(row, key.to_owned());
+        }
+        let deleted: BTreeSet<&String> = last.iter().filter(|(_, live)| !**live).map(|(row, _)| &keys[row]).collect();
+        let newest = self.newest().1;
+        let live: BTreeSet<u64> = newest.records.iter().map(|sample| sample.row).collect();
+        let gone: BTreeSet<u64> = keys
+            .iter()
+            .filter(|(row, key)| deleted.contains(key) && !live.contains(row))
+            .map(|(row, _)| *row)
+            .collect();
+        let taken: BTreeSet<&String> = newest.records.iter().map(|sample| &sample.key).collect();
+        let forbidden: Vec<String> =
+            gone.iter().map(|row| keys[row].clone()).filter(|key| !taken.contains(key)).collect();
+        self.purged.extend(forbidden);
+        let mut changed = vec![];
+        for (number, version) in &mut self.versions {
+            if version.rows().any(|(row, ..)| gone.contains(&row)) {
+                changed.push(*number);
+            }
+            version.records.retain(|sample| !gone.contains(&sample.row));
+            version.deleted.retain(|row, _| !gone.contains(row));
+        }
+        changed
     }
 
     fn push(&mut self, version: Version) {
@@ -73,15 +138,15 @@ impl Model {
 
 const TYPES: [(&str, DType); 3] = [("a", DType::Int64), ("text", DType::Bytes), ("vec", DType::Float)];
 
-fn all_stored() -> BTreeSet<String> {
+fn all_names() -> BTreeSet<String> {
     TYPES.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// Returns the values of a row of a list, and what the model expects of them.
-fn row(rng: &mut Rng, key: &str, stored: &BTreeSet<String>) -> (String, Sample) {
+fn row(rng: &mut Rng, key: &str, names: &BTreeSet<String>) -> (String, Sample) {
     let mut json = format!("{{\"key\": \"{key}\"");
     let mut features = BTreeMap::new();
-    for name in TYPES.iter().map(|(name, _)| *name).filter(|name| stored.contains(*name)) {
+    for name in TYPES.iter().map(|(name, _)| *name).filter(|name| names.contains(*name)) {
         let (text, values): (String, Texts) = match name {
             "a" => {
                 let a = rng.below(10).to_string();
@@ -100,17 +165,11 @@ fn row(rng: &mut Rng, key: &str, stored: &BTreeSet<String>) -> (String, Sample) 
         features.insert(name.to_owned(), values);
     }
     json.push('}');
-    (json, Sample { key: key.to_owned(), features })
+    (json, Sample { key: key.to_owned(), features, row: 0 })
 }
 
-fn list(
-    folder: &Path,
-    name: &str,
-    rng: &mut Rng,
-    keys: &[String],
-    stored: &BTreeSet<String>,
-) -> (PathBuf, Vec<Sample>) {
-    let (lines, samples): (Vec<_>, Vec<_>) = keys.iter().map(|key| row(rng, key, stored)).unzip();
+fn list(folder: &Path, name: &str, rng: &mut Rng, keys: &[String], names: &BTreeSet<String>) -> (PathBuf, Vec<Sample>) {
+    let (lines, samples): (Vec<_>, Vec<_>) = keys.iter().map(|key| row(rng, key, names)).unzip();
     let path = folder.join(name);
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
     (path, samples)
@@ -180,7 +239,7 @@ fn read(dataset: &Dataset) -> Vec<Sample> {
         let mut again = vec![];
         example.encode(&mut again);
         assert_eq!(record.data(), again);
-        Sample { key: String::from_utf8(record.key().unwrap().into_owned()).unwrap(), features }
+        Sample { key: String::from_utf8(record.key().unwrap().into_owned()).unwrap(), features, row: 0 }
     };
     (0..split.len()).map(sample).collect()
 }
@@ -229,7 +288,7 @@ fn keys(path: &Path, model: &Model) -> Vec<String> {
 /// Makes one random change of the dataset and of the model.
 fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
     let (number, newest) = (model.newest().0, model.newest().1.clone());
-    match rng.below(9) {
+    match rng.below(10) {
         0 | 1 => {
             let mut new: Vec<String> = (0..1 + rng.below(4)).map(|i| format!("k{}", model.next_key + i)).collect();
             model.next_key += 10;
@@ -239,25 +298,36 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
             if clash {
                 new.push(old[rng.below(old.len() as u64) as usize].clone());
             }
-            let (source, samples) = list(temp, "append.jsonl", rng, &new, &newest.stored);
+            let banned = rng.one_in(3) && !model.purged.is_empty();
+            if banned {
+                new.push(model.purged.iter().nth(rng.below(model.purged.len() as u64) as usize).unwrap().clone());
+            }
+            // Of the features of the version: stored ones and columns. A dropped one, or one that it never had, is refused.
+            let unknown = rng.one_in(6);
+            let mut names = all_names();
+            names.retain(|name| newest.types.contains_key(name) || unknown);
+            let unknown = names.iter().any(|name| !newest.types.contains_key(name));
+            if names.is_empty() {
+                return "nothing to append".to_owned();
+            }
+            let (source, mut samples) = list(temp, "append.jsonl", rng, &new, &names);
             let mut options = AppendOptions::new(&source, path);
             (options.replace, options.pack.seed) = (replace, None);
             options.pack.shards = Shards::Count(1 + rng.below(2));
             match append(&options, &()) {
                 Ok(appended) => {
                     assert!(!clash || replace, "a repeated key was appended");
+                    assert!(!banned && !unknown, "a purged key, or an unknown feature, was appended");
                     assert_eq!(appended.version.unwrap().number, number + 1);
                     let mut next = newest;
-                    next.records.retain(|sample| !new.contains(&sample.key));
-                    // Dropped features of the source are not delivered; columns of a version are not in the source.
-                    let listed = next.types.clone();
-                    next.records.extend(samples.into_iter().map(|mut sample| {
-                        sample.features.retain(|name, _| listed.contains_key(name));
-                        sample
-                    }));
+                    next.delete(|sample| new.contains(&sample.key));
+                    model.written(&mut samples);
+                    next.records.extend(samples);
                     model.push(next);
                 }
                 Err(Error::Shard(ShardError::AppendedKey { .. })) => assert!(clash && !replace),
+                Err(Error::Shard(ShardError::PurgedKeys { .. })) => assert!(banned),
+                Err(Error::Destination(DestinationError::Incompatible { .. })) => assert!(unknown),
                 Err(error) => panic!("append: {error}"),
             }
             format!("append {new:?} {replace}")
@@ -281,7 +351,7 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
             assert_eq!(deleted.version.is_some(), !gone.is_empty());
             if !gone.is_empty() {
                 let mut next = newest;
-                next.records.retain(|sample| !gone.contains(&sample.key));
+                next.delete(|sample| gone.contains(&sample.key));
                 model.push(next);
             }
             format!("delete {gone:?}")
@@ -291,7 +361,7 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
             let records = RecordsToDelete::Where(vec!["a<2".to_owned()]);
             let deleted = delete(path, &DeleteOptions::new(records), &()).unwrap();
             let mut next = newest;
-            next.records.retain(|sample| !holds(sample));
+            next.delete(holds);
             if deleted.version.is_some() {
                 model.push(next);
             } else {
@@ -373,10 +443,29 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
             let mut options = CompactOptions::default();
             options.shards = Shards::Count(1 + rng.below(3));
             if compact(path, &options, &()).unwrap().version.is_some() {
-                let stored = newest.types.keys().cloned().collect();
-                model.push(Version { stored, ..newest });
+                let mut next = Version { deleted: BTreeMap::new(), ..newest };
+                model.written(&mut next.records);
+                model.push(next);
             }
             "compact".to_owned()
+        }
+        8 => {
+            let mut options = PurgeOptions::default();
+            (options.forget_keys, options.search) = (rng.one_in(3), rng.one_in(2));
+            let purged = purge(path, &options, &()).unwrap();
+            let changed = model.purge();
+            assert_eq!(purged.versions, changed);
+            assert_eq!(purged.version.is_some(), !changed.is_empty());
+            assert!(purged.found.is_none_or(|found| found.is_empty()));
+            if !changed.is_empty() {
+                if options.forget_keys {
+                    model.purged.clear();
+                }
+                let next = model.newest().1.clone();
+                model.push(next);
+            }
+            assert_eq!(purged.remembered, model.purged.len() as u64);
+            "purge".to_owned()
         }
         _ => {
             if rng.one_in(2) {
@@ -411,13 +500,15 @@ fn sequence(seed: u64, steps: u64) {
     let mut rng = Rng(seed);
     let path = temp.path().join("dataset");
     let first: Vec<String> = (0..3 + rng.below(12)).map(|i| format!("first{i}")).collect();
-    let (source, records) = list(temp.path(), "first.jsonl", &mut rng, &first, &all_stored());
+    let (source, mut records) = list(temp.path(), "first.jsonl", &mut rng, &first, &all_names());
     let mut options = Options::new(&source, &path);
     (options.seed, options.shards) = (None, Shards::Count(1 + rng.below(5)));
     pack(&options, &()).unwrap();
     let types = TYPES.iter().map(|(name, dtype)| ((*name).to_owned(), *dtype)).collect();
-    let versions = BTreeMap::from([(1, Version { records, types, stored: all_stored() })]);
-    let mut model = Model { versions, tags: BTreeMap::new(), next_key: 0 };
+    let mut model =
+        Model { versions: BTreeMap::new(), tags: BTreeMap::new(), next_key: 0, next_row: 0, purged: BTreeSet::new() };
+    model.written(&mut records);
+    model.versions.insert(1, Version { records, types, deleted: BTreeMap::new() });
     let mut done = vec![];
     for _ in 0..steps {
         done.push(step(&mut rng, temp.path(), &path, &mut model));
@@ -449,7 +540,7 @@ fn random_changes_are_those_of_the_model() {
 /// Returns a dataset of four records in two shards.
 fn four(folder: &Path) -> PathBuf {
     let keys: Vec<String> = (0..4).map(|i| format!("k{i}")).collect();
-    let (source, _) = list(folder, "four.jsonl", &mut Rng(1), &keys, &all_stored());
+    let (source, _) = list(folder, "four.jsonl", &mut Rng(1), &keys, &all_names());
     let path = folder.join("dataset");
     let mut options = Options::new(&source, &path);
     (options.seed, options.shards) = (None, Shards::Count(2));

@@ -19,6 +19,7 @@ pub(crate) const CHANGES: &[&[&str]] = &[
     &["rollback", "set", "1"],
     &["compact", "set", "--jobs=1"],
     &["tag", "set", "paper"],
+    &["purge", "set", "--yes", "--jobs=1"],
 ];
 
 /// A change, and the dataset before and after it.
@@ -29,7 +30,8 @@ pub(crate) struct Changing {
     output: PathBuf,
     before: String,
     after: String,
-    versions: [String; 2],
+    /// Versions 1 and 2 before the change, and after it: only a purge changes them.
+    versions: [[String; 2]; 2],
 }
 
 impl Changing {
@@ -40,10 +42,13 @@ impl Changing {
         changed(&template);
         copy(&template, &work).unwrap();
         let before = newest(&work).unwrap();
-        let versions = ["set@1", "set@2"].map(|version| contents(&work, version).unwrap());
+        let earlier = || ["set@1", "set@2"].map(|version| contents(&work, version).unwrap());
+        let versions = earlier();
         done(shardtool(arguments, &work));
         let after = newest(&work).unwrap();
         assert_ne!(before, after, "{arguments:?}");
+        let versions = [versions, earlier()];
+        assert_eq!(versions[0] != versions[1], arguments[0] == "purge", "{arguments:?}");
         Changing { arguments, template, work, output, before, after, versions }
     }
 
@@ -63,11 +68,15 @@ impl Changing {
             wrong.push(format!("{end:?}: {}", self.message()));
         }
         wrong.extend(self.check("afterwards"));
-        if self.now() == Ok(self.before.clone()) {
+        let is_purge = self.arguments[0] == "purge";
+        if is_purge || self.now() == Ok(self.before.clone()) {
             match run(&mut self.command(), None, &mut || ()).end {
                 End::Exit(0) if self.now() == Ok(self.after.clone()) => {}
                 end => wrong.push(format!("the next run: {end:?}: {}", self.message())),
             }
+        }
+        if is_purge {
+            wrong.extend(self.check_purged());
         }
         // Removes what the attempts left.
         let gc = shardtool(&["gc", "set", "--yes"], &self.work).output().unwrap();
@@ -85,12 +94,26 @@ impl Changing {
             Ok(now) if now == self.before || now == self.after => {}
             now => wrong.push(format!("{when}, the dataset is neither old nor new: {now:?}")),
         }
-        for (version, expected) in ["set@1", "set@2"].into_iter().zip(&self.versions) {
+        for (at, version) in ["set@1", "set@2"].into_iter().enumerate() {
             match contents(&self.work, version) {
-                Ok(found) if found == *expected => {}
+                Ok(found) if self.versions.iter().any(|expected| found == expected[at]) => {}
                 found => wrong.push(format!("{when}, {version} is {found:?}")),
             }
         }
+        wrong
+    }
+
+    /// Checks that earlier versions have no purged record, and that its key is in no file.
+    fn check_purged(&self) -> Vec<String> {
+        let mut wrong = vec![];
+        for (at, version) in ["set@1", "set@2"].into_iter().enumerate() {
+            if contents(&self.work, version).as_ref() != Ok(&self.versions[1][at]) {
+                wrong.push(format!("{version} is not purged"));
+            }
+        }
+        let files = tree(&self.work.join("set"));
+        let has_key = |file: &&PathBuf| fs::read(file).unwrap().windows(9).any(|bytes| bytes == b"cat/0.jpg");
+        wrong.extend(files.iter().filter(has_key).map(|file| format!("{} has a purged key", file.display())));
         wrong
     }
 
@@ -130,11 +153,18 @@ fn contents(folder: &Path, dataset: &str) -> Result<String, String> {
     Ok(format!("{} {} {}", rows["listed"], info["features"], info["splits"][0]["shards"]))
 }
 
-/// As [`contents`] of the newest version, with its tags.
+/// As [`contents`] of the newest version, with its tags and the number of purged versions.
 fn newest(folder: &Path) -> Result<String, String> {
     let log = shardtool(&["log", "set", "--json"], folder).output().unwrap();
-    let tags = String::from_utf8_lossy(&log.stdout).matches("paper").count();
-    Ok(format!("{} tags {tags}", contents(folder, "set")?))
+    let log = String::from_utf8_lossy(&log.stdout);
+    let [tags, purged] = ["paper", "\"purged\": true"].map(|text| log.matches(text).count());
+    Ok(format!("{} tags {tags} purged {purged}", contents(folder, "set")?))
+}
+
+/// Returns the files in a folder and in folders in it.
+fn tree(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { tree(&path) } else { vec![path] }).collect()
 }
 
 fn done(mut command: Command) {

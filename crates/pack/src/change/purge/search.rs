@@ -1,8 +1,10 @@
-//! Searches the files in a dataset's folder for what was purged: keys, and blocks of 64 bytes of the records. A block that a kept record
-//! has too is no finding: JPEG files share headers and tables.
+//! Searches the files in a dataset's folder for what was purged: blocks of 64 bytes of the records, and keys. A block that a kept record
+//! has too is no finding: JPEG files share headers and tables. Keys are searched for where no kept version has its own, some of which
+//! may begin or end as they do.
 
 use super::chosen::Chosen;
 use crate::Error;
+use crate::place;
 use crate::progress::{Progress, check};
 use shardtool_format::manifest::Manifest;
 use std::collections::HashSet;
@@ -60,7 +62,8 @@ impl Needles {
                 buffer = record.into_buffer();
             }
         }
-        needles.keys = chosen.forbidden().into_iter().filter(|key| key.len() >= SHORTEST_KEY).map(<[u8]>::to_vec).collect();
+        needles.keys =
+            chosen.forbidden().into_iter().filter(|key| key.len() >= SHORTEST_KEY).map(<[u8]>::to_vec).collect();
         Ok(needles)
     }
 
@@ -95,13 +98,14 @@ impl Needles {
                 self.blocks.remove(&hash);
             });
         }
+        let named: HashSet<PathBuf> = manifests.iter().flat_map(place::files_of).collect();
         let mut files = vec![];
         list(folder, Path::new(""), &mut files)?;
         let mut found = vec![];
         for file in files.into_iter().filter(|file| !shards.contains(file)) {
             let mut has_block = false;
             let has_key = self.blocks_in(&folder.join(&file), progress, &mut |_| has_block = true)?;
-            if has_block || has_key {
+            if has_block || (has_key && !named.contains(&file)) {
                 found.push(file);
             }
         }
@@ -124,7 +128,7 @@ impl Needles {
                 return Ok(has_key);
             }
             let bytes = &buffer[..kept + read];
-            has_key = has_key || self.keys.iter().any(|key| memchr::memmem::find(bytes, key).is_some());
+            has_key = has_key || self.keys.iter().any(|key| has_word(bytes, key));
             let mut hash = bytes.iter().take(BLOCK).fold(0, |hash, byte| push(hash, *byte));
             for at in 0..bytes.len().saturating_sub(BLOCK - 1) {
                 if at > 0 {
@@ -141,6 +145,15 @@ impl Needles {
             buffer.copy_within(end - kept..end, 0);
         }
     }
+}
+
+/// Returns whether bytes have a key that is not a part of a longer name.
+fn has_word(bytes: &[u8], key: &[u8]) -> bool {
+    let is_name = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte));
+    memchr::memmem::find_iter(bytes, key).any(|at| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        !is_name(before) && !is_name(bytes.get(at + key.len()))
+    })
 }
 
 fn push(hash: u64, byte: u8) -> u64 {
@@ -193,7 +206,11 @@ mod tests {
         }
         needles.keys = vec![b"a key that is purged".to_vec()];
         let path = folder.path().join("key");
-        fs::write(&path, [&vec![7; PART + 15][..], b"a key that is purged"].concat()).unwrap();
-        assert!(needles.blocks_in(&path, &(), &mut |_| ()).unwrap());
+        for (text, is_found) in
+            [("a key that is purged", true), ("/a key that is purged.", true), ("a key that is purged2", false)]
+        {
+            fs::write(&path, [&vec![7; PART + 15][..], text.as_bytes()].concat()).unwrap();
+            assert_eq!(needles.blocks_in(&path, &(), &mut |_| ()).unwrap(), is_found, "{text}");
+        }
     }
 }

@@ -143,6 +143,8 @@ fn names_that_other_programs_parse_are_unchanged() {
     found += &section("append --json", &[&run("append photos copied --replace --json")]);
     found += &section("tag --json", &[&run("tag copied paper --json")]);
     found += &section("dataset.json of a version", &[&read("copied/dataset.json")]);
+    found += &section("purge --json", &[&run("purge copied --yes --search --json")]);
+    found += &section("dataset.json after a purge", &[&read("copied/dataset.json")]);
     found += &section("rollback --json", &[&run("rollback copied 2 --json")]);
     found += &section("column drop --json", &[&run("column drop copied row --json")]);
     found += &section("compact --json", &[&run("compact copied --json")]);

@@ -105,6 +105,8 @@ impl Dataset {
             shard.deleted.iter().for_each(|deleted| deleted.part.add_to(&mut files));
         }
         files.extend(self.version.iter().flat_map(|version| version.earlier.clone()));
+        let purged = self.version.iter().flat_map(|version| &version.purged);
+        purged.for_each(|(.., list)| list.add_to(&mut files));
         files
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Version {
     /// `message` or `author`, and its value.
     pub(crate) given: Vec<(&'static str, &'static str)>,
     pub(crate) tags: Vec<(&'static str, u64)>,
+    /// The versions that a purge has changed, as an array; the number of purged keys, and the list of their HMACs.
+    pub(crate) purged: Option<(&'static str, u64, Part)>,
     /// In byte order of the features.
     pub(crate) columns: Vec<(&'static str, Change)>,
     /// The manifests of earlier versions, by path.
@@ -60,7 +62,16 @@ impl Version {
         let digits = manifest[manifest.len() - "hhhhhhhh\"\n}\n".len()..][..8].to_vec();
         let parent = String::from_utf8(digits).expect("digits");
         earlier.insert(format!("_versions/{number:06}.json"), manifest);
-        Version { number: number + 1, parent, command, given: vec![], tags: vec![], columns: vec![], earlier }
+        Version {
+            number: number + 1,
+            parent,
+            command,
+            given: vec![],
+            tags: vec![],
+            purged: None,
+            columns: vec![],
+            earlier,
+        }
     }
 
     pub(crate) fn members(&self) -> manifest::Version<'_> {
@@ -69,6 +80,9 @@ impl Version {
             parent: &self.parent,
             command: self.command,
             given: &self.given,
+            purged: self.purged.as_ref().map(|(versions, number, list)| {
+                format!("{{\"versions\": {versions}, \"keys\": {{\"number\": {number}, {}}}}}", list.members())
+            }),
             tags: &self.tags,
             columns: self
                 .columns

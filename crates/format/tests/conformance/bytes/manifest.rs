@@ -27,13 +27,15 @@ pub(crate) struct Version<'a> {
     /// `message` or `author`, and its value.
     pub(crate) given: &'a [(&'a str, &'a str)],
     pub(crate) tags: &'a [(&'a str, u64)],
+    /// The value of the member `purged`.
+    pub(crate) purged: Option<String>,
     /// Names of features, each with its type; without one it is dropped.
     pub(crate) columns: Vec<(&'a str, Option<&'a str>)>,
 }
 
 impl Version<'_> {
     /// Returns the members that follow `created_by`.
-    fn lines(&self) -> [String; 2] {
+    fn lines(&self) -> Vec<String> {
         let given: String = self.given.iter().map(|(name, value)| format!(", \"{name}\": {}", string(value))).collect();
         let tags: Vec<String> = self
             .tags
@@ -42,7 +44,9 @@ impl Version<'_> {
             .collect();
         let (number, parent, command) = (self.number, self.parent, string(self.command));
         let version = format!("{{\"number\": {number}, \"parent\": \"{parent}\", \"command\": {command}{given}}}");
-        [format!("\"dataset_version\": {version}"), format!("\"tags\": {}", array("  ", &tags))]
+        let purged = self.purged.as_ref().map(|purged| format!("\"purged\": {purged}"));
+        let lines = [format!("\"dataset_version\": {version}"), format!("\"tags\": {}", array("  ", &tags))];
+        lines.into_iter().chain(purged).collect()
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("versions", versions::versions()),
         ("deleted-rows", versions::deleted_rows()),
         ("one-column", versions::one_column()),
+        ("purged", versions::purged()),
         ("dropped", versions::dropped()),
     ]
 }

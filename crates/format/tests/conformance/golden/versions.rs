@@ -5,7 +5,7 @@ use crate::bytes::example::{List, bytes, delimited, entry, floats, ints, text};
 use crate::bytes::index::{Column, F32, I64};
 use crate::dataset::{Dataset, Shard};
 use crate::sample::Sample;
-use crate::version::{Change, Companion, Deleted, Version};
+use crate::version::{Change, Companion, Deleted, Part, Version};
 
 /// Files of companions.
 pub(crate) const BITMAPS: &str = "00000000000000d1.deleted";
@@ -171,5 +171,17 @@ pub(crate) fn dropped() -> Dataset {
     dataset.version = Some(Version { columns: vec![("n", Change::Dropped)], ..version });
     let empty = || Some(Sample::new(Vec::<(String, List)>::new()));
     dataset.shard().rows = Some(vec![empty(), empty()]);
+    dataset
+}
+
+/// A record was purged: both versions name the shard that was written without it, and the key lies in a list that readers ignore.
+pub(crate) fn purged() -> Dataset {
+    let keyed = |key: &str, n: i64| Sample::new([("image/key", text(key)), ("n", ints([n]))]);
+    let shard = Shard::named("train-0123456789012345-00000.tfrecord", None, vec![keyed("a", 1), keyed("c", 3)]);
+    let mut dataset = Dataset { image: None, label: None, ..Dataset::new(vec![("train", vec![shard])]) };
+    let list = Part { file: "00000000000000aa.purged", offset: 0, bytes: (0..64).collect() };
+    let version = Version::after(&dataset, "purge");
+    dataset.requires = vec!["versions"];
+    dataset.version = Some(Version { purged: Some(("[1]", 1, list)), ..version });
     dataset
 }

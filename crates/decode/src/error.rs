@@ -129,6 +129,16 @@ pub enum Error {
         /// The decoder's error.
         source: shardtool_jpeg::Error,
     },
+    /// An image whose metadata cannot be removed.
+    #[error(
+        "the metadata of this {format} cannot be removed: {problem}; convert it to PNG or JPEG, leave it out, or keep metadata"
+    )]
+    Metadata {
+        /// Format of the image.
+        format: Format,
+        /// Why not.
+        problem: &'static str,
+    },
     /// Bad data: a zstd frame that does not decompress.
     #[error("invalid zstd data")]
     Zstd {

@@ -28,6 +28,7 @@
 //! | `markers` | JPEG marker segments |
 //! | `metadata` | EXIF and XMP of PNG and WebP |
 //! | `probe`, `image_info` | size, channels, orientation and samples, read from the header |
+//! | `strip` | removal of metadata; whether they have a position or a thumbnail |
 //! | `conversion` | Netpbm, QOI, ICO and TGA to PNG |
 //! | `completeness` | detection of truncated files |
 //! | `damage` | the kind of damage that an error means |
@@ -103,6 +104,7 @@ mod region;
 mod resize;
 mod sniff;
 mod stored_samples;
+mod strip;
 mod transform;
 mod truncated;
 mod zstd_frame;
@@ -141,6 +143,7 @@ pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
 pub use sniff::sniff;
 pub use stored_samples::StoredSamples;
+pub use strip::{EmbeddedMetadata, embedded_metadata, strip_metadata};
 pub use transform::PixelFn;
 pub use transform::apply::TransformScratch;
 pub use transform::draw::distributions::beta;

@@ -21,6 +21,7 @@
 //! | `decoder` | [`Decoder`]: all of these in reused memory |
 //! | [`entries`] | the public functions for entry points, and their documentation |
 //! | `transcode` | [`transcode()`]: the same coefficients in one scan with optimal codes |
+//! | `strip` | [`strip_metadata`]: the same image without metadata; whether it has a position or a thumbnail |
 //!
 //! Modules import only from modules above them in this table; `multiscan` uses `blocks`. Only documentation links point down.
 //! Inside the folders there are two circles, of vector code and its portable counterpart: `pixels::avx2` and `pixels::avx512` use
@@ -48,6 +49,7 @@ mod pixels;
 mod plan;
 mod request;
 mod sequential;
+mod strip;
 mod transcode;
 mod transform;
 
@@ -55,7 +57,8 @@ pub use decoder::{DecodePath, Decoder, Outcome};
 pub use error::{Damage, Error, Feature, Result};
 pub use image::ParsedImage;
 pub use markers::header::{Color, Component, Header, Limits, Process};
-pub use markers::metadata::Metadata;
+pub use markers::metadata::{Metadata, exif_of_orientation};
 pub use markers::probe::{FrameInfo, complete_len};
 pub use request::{Channels, Rect, Request, Scale};
+pub use strip::{embedded_metadata, metadata_ranges, strip_metadata};
 pub use transcode::{Transcoded, transcode};

@@ -11,5 +11,6 @@ mod label_map;
 mod newer_formats;
 mod operations;
 mod region;
+mod strip;
 mod tiff;
 mod transform;

@@ -1,4 +1,5 @@
-//! The Orientation tag in a TIFF directory: of EXIF metadata, which are a TIFF file (CIPA DC-008, 4.5.2), or of a TIFF image.
+//! Directories of EXIF metadata, which are a TIFF file (CIPA DC-008, 4.5.2), or of a TIFF image: the Orientation tag, and whether
+//! there are a position and a thumbnail.
 
 /// What an Orientation tag says: 1 to 8; 1 for any other value.
 ///
@@ -39,6 +40,36 @@ pub(super) fn orientation(tiff: &[u8]) -> Option<u8> {
     None
 }
 
+/// Returns whether the GPS directory has a latitude or a longitude, of the camera or of the destination (CIPA DC-008, 4.6.6).
+pub(super) fn has_position(tiff: &[u8]) -> bool {
+    let position = |tiff: Tiff<'_>| {
+        let gps = tiff.entries(tiff.first()?).find(|entry| entry.tag == 0x8825)?;
+        let gps = tiff.number(gps.field, if matches!(gps.kind, 16 | 18) { 8 } else { 4 })?;
+        Some(tiff.entries(gps).any(|entry| matches!(entry.tag, 0x02 | 0x04 | 0x14 | 0x16)))
+    };
+    Tiff::new(tiff).and_then(position).unwrap_or(false)
+}
+
+/// Returns whether the second directory has an image: a JPEG or strips (CIPA DC-008, 4.5.5).
+pub(super) fn has_thumbnail(tiff: &[u8]) -> bool {
+    let thumbnail = |tiff: Tiff<'_>| {
+        let first = tiff.first()?;
+        let count = tiff.number(first, tiff.count_bytes())?;
+        let end = first.checked_add(tiff.count_bytes())?.checked_add(count.checked_mul(4 + 2 * tiff.word())?)?;
+        let second = tiff.number(end, tiff.word()).filter(|second| *second != 0)?;
+        Some(tiff.entries(second).any(|entry| matches!(entry.tag, 0x0111 | 0x0201)))
+    };
+    Tiff::new(tiff).and_then(thumbnail).unwrap_or(false)
+}
+
+/// An entry of a directory, as far as it is needed to find other directories.
+struct Entry {
+    tag: u64,
+    kind: u64,
+    /// Offset of the value, or of its offset.
+    field: u64,
+}
+
 /// A TIFF file.
 struct Tiff<'a> {
     bytes: &'a [u8],
@@ -58,6 +89,29 @@ impl<'a> Tiff<'a> {
             _ => return None,
         };
         Some(Tiff { bytes, little, big })
+    }
+
+    /// Returns the offset of the first directory.
+    fn first(&self) -> Option<u64> {
+        self.number(self.word().max(4), self.word())
+    }
+
+    /// Returns the length of the number of entries of a directory.
+    fn count_bytes(&self) -> u64 {
+        if self.big { 8 } else { 2 }
+    }
+
+    /// Iterates over the entries of the directory at `at`, as far as they can be read.
+    fn entries(&self, at: u64) -> impl Iterator<Item = Entry> {
+        let count = self.number(at, self.count_bytes()).unwrap_or(0);
+        let mut at = at.saturating_add(self.count_bytes());
+        let entry = move |_| {
+            let (tag, kind) = (self.number(at, 2)?, self.number(at + 2, 2)?);
+            let entry = Entry { tag, kind, field: at.checked_add(4 + self.word())? };
+            at = entry.field.checked_add(self.word())?;
+            Some(entry)
+        };
+        (0..count).map_while(entry)
     }
 
     /// Returns the length of a count or an offset.

@@ -28,18 +28,46 @@ impl<'a> Metadata<'a> {
         }
     }
 
+    /// Returns the EXIF metadata as a TIFF file.
+    fn tiff(&self) -> Option<&[u8]> {
+        let stripped = |exif| <[u8]>::strip_prefix(exif, EXIF_PREFIX).unwrap_or(exif);
+        // Some writers put the prefix twice.
+        self.exif.as_deref().map(|exif| stripped(stripped(exif)))
+    }
+
     /// Returns the orientation, 1 to 8: that of EXIF, if it has an orientation tag, otherwise that of XMP, otherwise 1. Invalid
     /// values count as 1.
     pub fn orientation(&self) -> u8 {
-        let stripped = |exif| <[u8]>::strip_prefix(exif, EXIF_PREFIX).unwrap_or(exif);
-        // Some writers put the prefix twice.
-        let exif = self.exif.as_deref().and_then(|exif| exif::orientation(stripped(stripped(exif))));
+        let exif = self.tiff().and_then(exif::orientation);
         exif.or_else(|| self.xmp.as_deref().and_then(xmp_orientation)).unwrap_or(1)
+    }
+
+    /// Returns whether the metadata have a latitude or a longitude: in EXIF those of the camera or of the destination, or in XMP.
+    pub fn has_position(&self) -> bool {
+        let in_xmp = |xmp: &[u8]| {
+            [&b"exif:GPSLatitude"[..], b"exif:GPSLongitude"].iter().any(|name| memmem::find(xmp, name).is_some())
+        };
+        self.tiff().is_some_and(exif::has_position) || self.xmp.as_deref().is_some_and(in_xmp)
+    }
+
+    /// Returns whether the metadata have a smaller copy of the image: in the second directory of EXIF, or in XMP.
+    pub fn has_thumbnail(&self) -> bool {
+        let in_xmp = |xmp: &[u8]| memmem::find(xmp, b"xmpGImg:image").is_some();
+        self.tiff().is_some_and(exif::has_thumbnail) || self.xmp.as_deref().is_some_and(in_xmp)
     }
 }
 
+/// Returns EXIF metadata with nothing but an orientation, 2 to 8: a TIFF header, and a directory of one entry, tag 0x0112, one
+/// SHORT. Returns `None` for 1, which needs no metadata.
+#[must_use]
+pub fn exif_of_orientation(orientation: u8) -> Option<[u8; 26]> {
+    let mut exif = *b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\0\0\0\0\0\0\0\0";
+    exif[18] = orientation;
+    (orientation != 1).then_some(exif)
+}
+
 /// What precedes EXIF metadata in a JPEG, and, against their specifications, in files of other formats.
-const EXIF_PREFIX: &[u8] = b"Exif\0\0";
+pub(crate) const EXIF_PREFIX: &[u8] = b"Exif\0\0";
 
 /// Returns the orientation in an XMP text: a digit in an attribute or an element (XMP part 1, 7.4), found without parsing the text.
 fn xmp_orientation(xmp: &[u8]) -> Option<u8> {

@@ -7,7 +7,7 @@
 //! | `huffman_spec` | a Huffman table as DHT specifies it |
 //! | `header` | the frame header, and limits |
 //! | `parser` | the segments in order: tables in force, scan headers; checks all that decoders rely on |
-//! | `metadata`, `exif` | the orientation in EXIF and XMP |
+//! | `metadata`, `exif` | EXIF and XMP: the orientation; whether they have a position and a thumbnail |
 //! | `probe` | size and orientation of any JPEG, and where it ends |
 
 mod exif;

@@ -15,6 +15,8 @@ pub(crate) const DAC: u8 = 0xcc;
 pub(crate) const JPG: u8 = 0xc8;
 pub(crate) const APP0: u8 = 0xe0;
 pub(crate) const APP1: u8 = 0xe1;
+pub(crate) const APP2: u8 = 0xe2;
+pub(crate) const APP13: u8 = 0xed;
 pub(crate) const APP14: u8 = 0xee;
 const TEM: u8 = 0x01;
 
@@ -112,6 +114,14 @@ pub(crate) fn end_of_scan(jpeg: &[u8], from: usize) -> usize {
         }
     }
     jpeg.len()
+}
+
+/// Appends a segment whose body consists of these parts, together at most 65,533 bytes.
+pub(crate) fn write_segment(out: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
+    let length = 2 + parts.iter().map(|p| p.len()).sum::<usize>();
+    out.extend([0xff, marker]);
+    out.extend((length as u16).to_be_bytes());
+    parts.iter().for_each(|p| out.extend_from_slice(p));
 }
 
 /// Reads the big-endian u16 at `at`.

@@ -12,8 +12,8 @@ mod symbols;
 use crate::decoder::Decoder;
 use crate::error::{Error, Result};
 use crate::markers::header::{Header, MAX_COMPONENTS};
-use crate::markers::metadata::Metadata;
-use crate::markers::segment::{APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS, next_segment};
+use crate::markers::metadata::{EXIF_PREFIX, Metadata, exif_of_orientation};
+use crate::markers::segment::{APP0, APP1, APP14, DHT, DQT, EOI, SOI, SOS, next_segment, write_segment};
 use crate::markers::standard::ZIGZAG;
 use huffman_encoder::{EntropyWriter, HuffmanCode};
 use symbols::{Symbols, table_pair};
@@ -79,13 +79,6 @@ pub fn transcode(jpeg: &[u8], decoder: &mut Decoder) -> Result<Transcoded> {
     }
 }
 
-fn write_segment(out: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
-    let length = 2 + parts.iter().map(|p| p.len()).sum::<usize>();
-    out.extend([0xff, marker]);
-    out.extend((length as u16).to_be_bytes());
-    parts.iter().for_each(|p| out.extend_from_slice(p));
-}
-
 /// Writes the quantisation tables, each distinct one once, and the frame header.
 fn write_frame(header: &Header, quant: &[Option<[u16; 64]>; MAX_COMPONENTS], out: &mut Vec<u8>) {
     let components = header.components();
@@ -132,11 +125,8 @@ fn copy_metadata(jpeg: &[u8], out: &mut Vec<u8>) -> Result<()> {
         // Without the thumbnail.
         write_segment(out, APP0, &[jfif, &[0, 0]]);
     }
-    let orientation = metadata.orientation();
-    if orientation != 1 {
-        // A TIFF header, and a directory of one entry: tag 0x0112, one SHORT.
-        let tiff = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
-        write_segment(out, APP1, &[tiff, &[orientation, 0, 0, 0], &[0; 4]]);
+    if let Some(exif) = exif_of_orientation(metadata.orientation()) {
+        write_segment(out, APP1, &[EXIF_PREFIX, &exif]);
     }
     if let Some(adobe) = adobe {
         write_segment(out, APP14, &[adobe]);

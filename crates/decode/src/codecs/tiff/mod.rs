@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `directory` | header and first directory (IFD): tags and their values |
+//! | `directory` | header and directories (IFDs): tags and their values |
 //! | `tags` | names of tags and of their values |
 //! | `layout` | size, samples and chunks of the image, validated from the tags |
 //! | `error` | errors |
@@ -19,13 +19,13 @@
 mod codec;
 mod color;
 mod deep;
-mod directory;
+pub(crate) mod directory;
 mod error;
 mod fax;
 mod jpeg;
 mod layout;
 mod samples;
-mod tags;
+pub(crate) mod tags;
 mod work;
 mod ycbcr;
 

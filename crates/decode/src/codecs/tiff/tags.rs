@@ -1,7 +1,9 @@
 //! Tags and their values, by the names of TIFF 6.0 and its technical notes.
 
 /// Tags of a directory.
-pub(super) mod tag {
+pub(crate) mod tag {
+    pub(crate) const NEW_SUBFILE_TYPE: u16 = 254;
+    pub(crate) const SUBFILE_TYPE: u16 = 255;
     pub(crate) const IMAGE_WIDTH: u16 = 256;
     pub(crate) const IMAGE_LENGTH: u16 = 257;
     pub(crate) const BITS_PER_SAMPLE: u16 = 258;
@@ -9,6 +11,7 @@ pub(super) mod tag {
     pub(crate) const PHOTOMETRIC_INTERPRETATION: u16 = 262;
     pub(crate) const FILL_ORDER: u16 = 266;
     pub(crate) const STRIP_OFFSETS: u16 = 273;
+    pub(crate) const ORIENTATION: u16 = 274;
     pub(crate) const SAMPLES_PER_PIXEL: u16 = 277;
     pub(crate) const ROWS_PER_STRIP: u16 = 278;
     pub(crate) const STRIP_BYTE_COUNTS: u16 = 279;
@@ -20,6 +23,7 @@ pub(super) mod tag {
     pub(crate) const TILE_LENGTH: u16 = 323;
     pub(crate) const TILE_OFFSETS: u16 = 324;
     pub(crate) const TILE_BYTE_COUNTS: u16 = 325;
+    pub(crate) const SUB_IFDS: u16 = 330;
     pub(crate) const EXTRA_SAMPLES: u16 = 338;
     pub(crate) const SAMPLE_FORMAT: u16 = 339;
     pub(crate) const JPEG_TABLES: u16 = 347;
@@ -27,10 +31,14 @@ pub(super) mod tag {
     pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
     pub(crate) const REFERENCE_BLACK_WHITE: u16 = 532;
     pub(crate) const XMP: u16 = 700;
+    pub(crate) const EXIF_IFD: u16 = 34665;
+    pub(crate) const ICC_PROFILE: u16 = 34675;
+    pub(crate) const GPS_IFD: u16 = 34853;
+    pub(crate) const INTEROPERABILITY_IFD: u16 = 40965;
 }
 
 /// Values of Compression.
-pub(super) mod compression {
+pub(crate) mod compression {
     pub(crate) const NONE: u64 = 1;
     pub(crate) const CCITT_RLE: u64 = 2;
     pub(crate) const FAX3: u64 = 3;

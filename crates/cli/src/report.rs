@@ -5,12 +5,12 @@ use crate::headings;
 use crate::open::{CachedDataset, all};
 use crate::output::Output;
 use anyhow::Context;
-use shardtool_view::{ReportOptions, html_report, markdown};
+use shardtool_view::{ReportOptions, html_report, json_report, markdown};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Write a report of a dataset: one HTML file with thumbnails and histograms, or a card in Markdown
+/// Write a report of a dataset: one HTML file with thumbnails and histograms, a card in Markdown, or its numbers in JSON
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -21,6 +21,11 @@ pub(crate) struct Arguments {
     /// Write a card in Markdown instead of HTML
     #[arg(long, help_heading = headings::OUTPUT)]
     markdown: bool,
+    /// Print one JSON document of its numbers
+    ///
+    /// Records, bytes and fingerprints of the splits, and how many images have a GPS position or an embedded thumbnail.
+    #[arg(long, conflicts_with = "markdown", help_heading = headings::OUTPUT)]
+    json: bool,
     /// Verify every record too, and list findings
     ///
     /// Exits with status 1 if there are findings.
@@ -46,7 +51,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let file = file.transpose()?;
     let mut options = ReportOptions::default();
     (options.thumbnails, options.verify) = (arguments.thumbnails, arguments.verify);
-    let report = if arguments.markdown { markdown(dataset, &options) } else { html_report(dataset, &options) };
+    let report = match (arguments.markdown, arguments.json) {
+        (true, _) => markdown(dataset, &options),
+        (_, true) => json_report(dataset, &options),
+        _ => html_report(dataset, &options),
+    };
     match (file, &arguments.out) {
         (Some(mut file), Some(path)) => {
             let written = file.write_all(report.text.as_bytes()).and_then(|()| file.sync_all());

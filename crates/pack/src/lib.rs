@@ -20,6 +20,7 @@
 //! | `array` | arrays from `.npy` files and programs, in chunks |
 //! | `sample` | the schema and the values of samples |
 //! | `source` | folders, lists and archives of other formats |
+//! | `metadata` | removes metadata from images of samples and records |
 //! | `record` | makes framed Examples; images are kept, resized, re-encoded, or stored raw |
 //! | `index_writer` | makes an index from records |
 //! | `frames`, `salvage` | read records of existing shards, intact or damaged |
@@ -57,6 +58,7 @@ mod extract;
 mod frames;
 mod index_writer;
 mod input;
+mod metadata;
 mod options;
 mod ordered;
 mod pack;

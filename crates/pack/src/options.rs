@@ -76,6 +76,10 @@ pub struct Options {
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
     /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
+    /// Removes metadata from all images of a record, as [`shardtool_decode::strip_metadata`] does: positions, serial numbers, thumbnails,
+    /// texts. The orientation, the colour profile and the pixels stay. Images of which it cannot be removed are rejected. Default:
+    /// files are stored as they are.
+    pub strip_metadata: bool,
     /// What happens to a JPEG that is cut. With [`Truncated::Fill`] its file is stored, and decoded where pixels are needed; loaders need
     /// the same option. Default: it is rejected.
     pub truncated: Truncated,
@@ -319,6 +323,7 @@ impl Default for Options {
             quality: 90,
             limits: Limits::default(),
             float_range: None,
+            strip_metadata: false,
             truncated: Truncated::Error,
             on_error: OnError::Skip,
             allow_empty: false,

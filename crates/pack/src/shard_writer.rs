@@ -53,6 +53,8 @@ pub(crate) struct Counts {
     pub(crate) truncated: u64,
     /// Records with images that were converted to PNG.
     pub(crate) converted: u64,
+    /// Records with images whose metadata was removed.
+    pub(crate) stripped: u64,
 }
 
 impl Counts {
@@ -60,6 +62,7 @@ impl Counts {
         self.optimized.append(other.optimized);
         self.truncated += other.truncated;
         self.converted += other.converted;
+        self.stripped += other.stripped;
     }
 }
 
@@ -122,6 +125,7 @@ impl<P: Place> ShardWriter<P> {
         self.counts.optimized.add(&outcome);
         self.counts.truncated += u64::from(counted.truncated);
         self.counts.converted += u64::from(counted.converted);
+        self.counts.stripped += u64::from(counted.stripped);
         Ok(frame)
     }
 

@@ -261,9 +261,11 @@ pub(crate) fn compact(
     dataset: PathBuf,
     splits: Vec<String>,
     shard_size: Option<u64>,
+    strip_metadata: bool,
     change: Change,
 ) -> PyResult<Option<u64>> {
     let mut options = CompactOptions::default();
+    options.strip_metadata = strip_metadata;
     (options.splits, options.change) = (splits, change.options());
     options.shards = shard_size.map_or(options.shards, Shards::Size);
     let compacted = watched(py, move |progress| shardtool_pack::compact(&dataset, &options, progress))?;

@@ -225,7 +225,7 @@ impl Dataset {
         changes(slf, "rollback", args, kwargs)
     }
 
-    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, split=None, shard_size=None, message=None, author=None, dry_run=False, single_writer=False)")]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, split=None, shard_size=None, strip_metadata=False, message=None, author=None, dry_run=False, single_writer=False)")]
     fn compact<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,

@@ -49,6 +49,7 @@ pub(crate) struct PackOptions {
     resize_shorter: Option<u32>,
     max_side: Option<u32>,
     float_range: Option<(f64, f64)>,
+    strip_metadata: bool,
     truncated: String,
     quality: u8,
     on_error: String,
@@ -131,6 +132,7 @@ impl PackOptions {
             (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
         };
         options.float_range = float_range(py, self.float_range)?;
+        options.strip_metadata = self.strip_metadata;
         options.truncated = truncated(py, &self.truncated)?;
         options.quality = self.quality;
         options.on_error = one_of(py, "on_error", &self.on_error, &[("skip", OnError::Skip), ("fail", OnError::Fail)])?;
@@ -220,6 +222,7 @@ pub(crate) fn pack_part<'py>(
     dict.set_item("already_complete", packed.already_complete)?;
     dict.set_item("truncated", packed.truncated)?;
     dict.set_item("converted_to_png", packed.converted)?;
+    dict.set_item("metadata_removed", packed.stripped)?;
     Ok(dict)
 }
 
@@ -258,5 +261,6 @@ fn summary_to_dict(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDic
     dict.set_item("already_complete", summary.already_complete)?;
     dict.set_item("truncated", summary.truncated)?;
     dict.set_item("converted_to_png", summary.converted)?;
+    dict.set_item("metadata_removed", summary.stripped)?;
     Ok(dict)
 }

@@ -34,6 +34,7 @@ pub(crate) struct Options {
     resize_shorter: Option<u32>,
     max_side: Option<u32>,
     float_range: Option<(f64, f64)>,
+    strip_metadata: bool,
     truncated: String,
     quality: Option<u8>,
     force: bool,
@@ -73,6 +74,7 @@ impl Options {
             (shorter, longer) => shorter.map(Resize::Shorter).or(longer.map(Resize::MaxSide)),
         };
         options.float_range = float_range(py, self.float_range)?;
+        options.strip_metadata = self.strip_metadata;
         options.truncated = truncated(py, &self.truncated)?;
         options.quality = self.quality.unwrap_or(options.quality);
         options.force = self.force;

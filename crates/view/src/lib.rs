@@ -11,12 +11,13 @@
 //! | `columns`, `condition` | columns of an index; conditions on them |
 //! | `matching`, `piece`, `sorting`, `selection` | the records of a gallery, in its order |
 //! | `summary` | histograms, counts of classes, sizes of images |
+//! | `metadata` | counts of images with positions and thumbnails in their metadata |
 //! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
 //! | `check` | verification and the search for duplicates, in the background |
 //! | `trial` | a trial of the loader, in the background |
 //! | `turn` | work in the background, one at a time |
 //! | `pages` | HTML |
-//! | `report` | the same as one file, or as Markdown |
+//! | `report` | the same as one file, as Markdown, or the numbers as JSON |
 //! | `notebook` | the same as fragments of HTML for notebooks |
 //! | `text` | numbers and text for people |
 //!
@@ -29,6 +30,7 @@ mod columns;
 mod condition;
 mod guard;
 mod matching;
+mod metadata;
 mod notebook;
 mod pages;
 mod picture;
@@ -45,7 +47,7 @@ mod trial;
 mod turn;
 
 pub use notebook::{dataset_html, image_html, records_html, split_html};
-pub use report::{Report, ReportOptions, html_report, markdown};
+pub use report::{Report, ReportOptions, html_report, json_report, markdown};
 pub use server::{Options, Server};
 
 /// Memory for decoding pictures by default, in bytes.

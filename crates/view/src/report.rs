@@ -3,12 +3,14 @@
 use crate::app::{App, SplitView};
 use crate::check::{Kind, State};
 use crate::guard::Guarded;
+use crate::metadata::{self, MetadataCounts};
 use crate::pages::{columns, health};
 use crate::picture;
 use crate::summary;
 use crate::text;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rayon::prelude::*;
+use serde_json::json;
 use shardtool_read::Dataset;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -110,6 +112,7 @@ fn split(view: &Arc<SplitView>, options: &ReportOptions) -> Markup {
     html! {
         section aria-label=(text::printable_text(view.split.name())) {
             h2.split-name { (text::printable_text(view.split.name())) }
+            @if has_image_files(view) { p.note { (MetadataCounts::words(metadata::count(&view.split))) } }
             (thumbnails(view, options.thumbnails))
             div.cards {
                 (columns::cards(view, &summaries))
@@ -118,6 +121,11 @@ fn split(view: &Arc<SplitView>, options: &ReportOptions) -> Markup {
             }
         }
     }
+}
+
+/// Returns whether the records of a split have images.
+fn has_image_files(view: &SplitView) -> bool {
+    view.split.manifest().has_images()
 }
 
 /// Renders thumbnails of records that are spread evenly.
@@ -192,6 +200,9 @@ pub fn markdown(dataset: Dataset, options: &ReportOptions) -> Report {
                 escaped(&values)
             );
         }
+        if has_image_files(view) {
+            let _ = writeln!(out, "\n{}", MetadataCounts::words(metadata::count(&view.split)));
+        }
         if let Some(labels) = view.labels().filter(|labels| !labels.is_empty()) {
             let named: Vec<_> = labels
                 .iter()
@@ -217,6 +228,29 @@ pub fn markdown(dataset: Dataset, options: &ReportOptions) -> Report {
     }
     let _ = write!(out, "\nPacked by {}.\n", escaped(&manifest.created_by));
     Report { text: out, findings: state.findings.len() as u64 + state.unlisted }
+}
+
+/// Makes a JSON document of the numbers of a report: per split records, shards, bytes, fingerprint, and of the images how many
+/// have a GPS position or an embedded thumbnail (`null` if they were not counted); and the number of findings, `null` without
+/// [`ReportOptions::verify`].
+pub fn json_report(dataset: Dataset, options: &ReportOptions) -> Report {
+    let (app, state) = app(dataset, options);
+    let findings = state.findings.len() as u64 + state.unlisted;
+    let split = |view: &Arc<SplitView>| {
+        let entry = view.split.entry();
+        let counts = if has_image_files(view) { metadata::count(&view.split) } else { None };
+        json!({
+            "split": entry.name, "records": view.split.len(), "shards": entry.shards.len(), "bytes": entry.bytes(),
+            "fingerprint": format!("{:08x}", entry.fingerprint()), "images": counts.map(|counts| counts.images),
+            "images_with_position": counts.map(|counts| counts.positions),
+            "images_with_thumbnail": counts.map(|counts| counts.thumbnails),
+        })
+    };
+    let document = json!({
+        "dataset": app.dataset.path().to_string_lossy(), "splits": app.splits.iter().map(split).collect::<Vec<_>>(),
+        "findings": options.verify.then_some(findings),
+    });
+    Report { text: format!("{document:#}\n"), findings }
 }
 
 const READING: &str = "## Reading\n\nShards are plain TFRecord files of `tf.train.Example` records. With shardtool:\n\n\

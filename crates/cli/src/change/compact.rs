@@ -30,6 +30,12 @@ pub(crate) struct Arguments {
     /// Shards of each split, instead of their size
     #[arg(long, conflicts_with = "shard_size", value_name = "N", help_heading = headings::SPLITS)]
     shards: Option<u64>,
+    /// Remove positions, thumbnails, serial numbers, texts
+    ///
+    /// As of `pack`. A split is then rewritten if an image has metadata, which takes reading its records; one whose images have none is
+    /// left as it is. An image whose metadata cannot be removed ends the command.
+    #[arg(long, help_heading = headings::STORED)]
+    strip_metadata: bool,
     #[command(flatten)]
     entries: EntriesArgument,
     /// Number of threads [default: all cores]
@@ -45,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     options.shards = arguments.shards.map_or(Shards::Size(arguments.shard_size), Shards::Count);
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     options.entry_points = arguments.entries.written();
+    options.strip_metadata = arguments.strip_metadata;
     options.change = arguments.change.options();
     interrupt::declare(Interrupted::Exits(
         "interrupted: the dataset is unchanged; `shardtool gc` lists what was written",
@@ -68,6 +75,14 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             None => writeln!(out, "split {name}: {} to compact", text::plural(*before, "shard"))?,
         }
     }
+    let is_written = compacted.version.is_some();
     print_version(compacted.version, options.change.dry_run, false, out)?;
+    if is_written && options.strip_metadata {
+        let dataset = arguments.dataset.dataset.display();
+        writeln!(
+            out,
+            "the versions before still have the metadata: `shardtool gc {dataset} --keep 1 --yes` removes their files"
+        )?;
+    }
     Ok(Exit::Success)
 }

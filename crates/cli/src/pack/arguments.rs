@@ -126,6 +126,13 @@ pub(crate) struct Arguments {
     /// Range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded [default: rejected].
     #[arg(long, value_parser = float_range::parse, value_name = "LOW,HIGH", allow_hyphen_values = true, help_heading = headings::STORED, hide_short_help = true)]
     float_range: Option<FloatRange>,
+    /// Remove positions, thumbnails, serial numbers, texts
+    ///
+    /// Removes EXIF, XMP, IPTC, comments and all other metadata from JPEG, PNG, WebP, GIF, BMP and TIFF files, also from masks and
+    /// other images of a sample. Orientation, colour profile and pixels stay. AVIF, HEIF, JPEG 2000 and JPEG XL in a container, from
+    /// which metadata cannot be removed, are rejected.
+    #[arg(long, help_heading = headings::STORED)]
+    pub(super) strip_metadata: bool,
     /// What happens to a JPEG that is cut
     ///
     /// By default it is rejected. With `fill` its file is stored, and decoded to what libjpeg-turbo makes of it where pixels are
@@ -411,6 +418,7 @@ impl Arguments {
         options.resize = self.resize_shorter.map(Resize::Shorter).or(self.max_side.map(Resize::MaxSide));
         options.quality = self.quality;
         options.float_range = self.float_range;
+        options.strip_metadata = self.strip_metadata;
         options.truncated = self.truncated;
         options.pixels = self.pixels.unwrap_or(PixelStore::Encoded);
         options.jpeg = match self.jpeg {

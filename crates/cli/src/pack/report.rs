@@ -131,7 +131,7 @@ pub(super) fn print_part(
             "images": packed.records, "bytes": packed.bytes, "rejected": packed.rejected,
             "already_complete": packed.already_complete, "seconds": seconds,
             "jpeg": packed.optimized.as_ref().map(optimized_json), "converted_to_png": packed.converted,
-            "truncated": packed.truncated,
+            "truncated": packed.truncated, "metadata_removed": packed.stripped,
         }))?;
     } else if packed.already_complete {
         writeln!(out, "already complete: split {} of {destination}", packed.split)?;
@@ -153,6 +153,7 @@ pub(super) fn print_part(
         }
         print_converted(out, packed.converted)?;
         print_truncated(out, packed.truncated)?;
+        print_stripped(arguments, packed.stripped, out)?;
         writeln!(out, "  {seconds:.2} s; next, when all parts are packed: shardtool commit {destination}")?;
     }
     Ok(if packed.rejected > 0 { Exit::Finding } else { Exit::Success })
@@ -187,7 +188,7 @@ fn summary_json(arguments: &Arguments, summary: &Summary, seconds: f64) -> Value
         "already_complete": summary.already_complete,
         "source_bytes": summary.source_bytes, "seconds": seconds,
         "jpeg": summary.optimized.as_ref().map(optimized_json), "converted_to_png": summary.converted,
-        "truncated": summary.truncated,
+        "truncated": summary.truncated, "metadata_removed": summary.stripped,
     })
 }
 
@@ -247,6 +248,9 @@ fn print_summary(
         print_optimized(out, optimized)?;
     }
     print_truncated(out, summary.truncated)?;
+    if !summary.already_complete {
+        print_stripped(arguments, summary.stripped, out)?;
+    }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
         writeln!(out, "  {rejected} rejected; each is listed with its reason in {}", file.display())?;
@@ -259,6 +263,14 @@ fn print_converted(out: &mut Output, records: u64) -> std::io::Result<()> {
     match records {
         0 => Ok(()),
         _ => writeln!(out, "  {} with images of other formats, converted to PNG", text::plural(records, "record")),
+    }
+}
+
+/// Prints how many records have images whose metadata was removed, if that was asked for.
+fn print_stripped(arguments: &Arguments, records: u64, out: &mut Output) -> std::io::Result<()> {
+    match arguments.strip_metadata {
+        true => writeln!(out, "  metadata removed from the images of {}", text::plural(records, "record")),
+        false => Ok(()),
     }
 }
 

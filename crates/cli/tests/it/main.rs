@@ -26,6 +26,7 @@ mod several_values;
 mod shown;
 mod stable_names;
 mod stores;
+mod strip_metadata;
 mod structure;
 mod truncated;
 mod view;

@@ -113,6 +113,7 @@ fn names_that_other_programs_parse_are_unchanged() {
     found += &section("info --json", &[&run("info dataset --json")]);
     found += &section("ls --json", &[&run("ls dataset --json")]);
     found += &section("show --json", &[&run("show dataset 0 --json")]);
+    found += &section("report --json", &[&run("report dataset --json")]);
     found += &section("reshard --json", &[&run("reshard dataset resharded --shards 3 --json")]);
     found += &section("diff --json", &[&run("diff dataset twice --json")]);
 

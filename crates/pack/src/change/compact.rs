@@ -7,6 +7,7 @@ use super::delete::LOCK;
 use super::{ChangeOptions, NewVersion};
 use crate::commit::Directory;
 use crate::error::ShardError;
+use crate::metadata::RecordStripper;
 use crate::place::{Place, StoreFolder};
 use crate::progress::Progress;
 use crate::reshard::{ReshardOptions, Resharding};
@@ -28,6 +29,9 @@ pub struct CompactOptions {
     pub jobs: std::num::NonZeroUsize,
     /// Whether indexes have JPEG entry points.
     pub entry_points: bool,
+    /// Removes metadata from the images of all records, as [`Options::strip_metadata`](crate::Options::strip_metadata); a split is then
+    /// due if an image has some. The versions before keep theirs until [`gc`](crate::gc()) drops them. Default: no.
+    pub strip_metadata: bool,
     /// What all changes have.
     pub change: ChangeOptions,
 }
@@ -35,7 +39,8 @@ pub struct CompactOptions {
 impl Default for CompactOptions {
     fn default() -> Self {
         let ReshardOptions { shards, jobs, entry_points, .. } = ReshardOptions::default();
-        CompactOptions { splits: vec![], shards, jobs, entry_points, change: ChangeOptions::default() }
+        let change = ChangeOptions::default();
+        CompactOptions { splits: vec![], shards, jobs, entry_points, strip_metadata: false, change }
     }
 }
 
@@ -54,7 +59,7 @@ pub struct Compacted {
 /// Compacts the newest version of a dataset. Classes, and the order of the records, stay.
 ///
 /// # Errors
-/// [`ShardError::OpaqueKeys`]; [`DestinationError::CameFirst`](crate::DestinationError), [`Error::Read`], [`Error::Io`].
+/// [`ShardError::OpaqueKeys`], [`ShardError::Metadata`]; [`DestinationError::CameFirst`](crate::DestinationError), [`Error::Read`], [`Error::Io`].
 pub fn compact(dataset: &Path, options: &CompactOptions, progress: &dyn Progress) -> Result<Compacted, Error> {
     let dataset = base::open(dataset)?;
     let listed = base::splits(&dataset, &options.splits)?;
@@ -63,7 +68,7 @@ pub fn compact(dataset: &Path, options: &CompactOptions, progress: &dyn Progress
     // What a column is to one split it is to all.
     let splits: Vec<&Split> = match has_columns {
         true => dataset.splits().iter().collect(),
-        false => listed.into_iter().filter(|split| is_due(split, options.shards)).collect(),
+        false => due(&dataset, listed, options)?,
     };
     let before = |split: &Split| split.entry().shards.len() as u64;
     let listed = splits.iter().map(|split| (split.name().to_owned(), before(split), 0)).collect();
@@ -80,6 +85,19 @@ pub fn compact(dataset: &Path, options: &CompactOptions, progress: &dyn Progress
     } else {
         write::<Directory>(&dataset, &splits, options, progress)
     }
+}
+
+/// Returns the splits that have something to compact.
+fn due<'a>(dataset: &Dataset, listed: Vec<&'a Split>, options: &CompactOptions) -> Result<Vec<&'a Split>, Error> {
+    let stripper = options.strip_metadata.then(|| RecordStripper::new(dataset.manifest())).transpose()?;
+    let mut due = vec![];
+    for split in listed {
+        let has_metadata = || stripper.as_ref().map_or(Ok(false), |stripper| stripper.finds(split, options.jobs));
+        if is_due(split, options.shards) || has_metadata()? {
+            due.push(split);
+        }
+    }
+    Ok(due)
 }
 
 /// Returns whether a split has deleted rows, or many small shards.
@@ -104,12 +122,14 @@ fn write<P: Place>(
     let mut reshard = ReshardOptions::default();
     (reshard.shards, reshard.seed) = (options.shards, None);
     (reshard.jobs, reshard.entry_points) = (options.jobs, options.entry_points);
+    reshard.strip_metadata = options.strip_metadata;
     let manifest = with_keys(&dataset.manifest().without_versions());
     progress.total(splits.iter().map(|s| s.len()).sum(), splits.iter().map(|s| s.entry().bytes()).sum());
     let mut new: Vec<manifest::Split> = vec![];
     let mut compacted = Compacted { version: None, splits: vec![], bytes: 0 };
     for split in splits {
-        let name = shards_name(split.name(), (dataset.checksum(), reshard.shards.describe()));
+        let of = (dataset.checksum(), reshard.shards.describe(), options.strip_metadata);
+        let name = shards_name(split.name(), of);
         let plan = Resharding::keeping_keys(&name, split, &reshard)?;
         let shards = plan.write(&manifest, &place, &reshard, progress)?;
         let (before, now) = (split.entry().shards.len() as u64, shards.len() as u64);

@@ -242,6 +242,21 @@ pub enum ShardError {
         /// The value of the file.
         found: String,
     },
+    /// An image of a record whose metadata cannot be removed.
+    #[error(
+        "`{feature}` of the record `{key}` in split {split}; nothing was changed: delete the record (`shardtool delete`), or append \
+        another image with its key (`shardtool append --replace`)"
+    )]
+    Metadata {
+        /// The split.
+        split: String,
+        /// The key of the record.
+        key: String,
+        /// The feature that holds the image.
+        feature: String,
+        /// Why not.
+        source: Box<shardtool_decode::Error>,
+    },
     /// Two datasets that are merged have a key in common.
     #[error("both {} and {} have the key `{key}` in split `{split}`; keys must be unique in a split: pack one of them \
         with other keys", .first.display(), .second.display())]

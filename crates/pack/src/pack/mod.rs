@@ -60,6 +60,8 @@ pub struct Summary {
     /// Number of records with at least one image that was converted to PNG, because its format is not stored: their own image, a frame
     /// of a clip, a mask or another file. Excludes those of resumed shards.
     pub converted: u64,
+    /// Number of records from whose images this run removed metadata, as [`Options::strip_metadata`] says. Excludes those of resumed shards.
+    pub stripped: u64,
 }
 
 /// Packs a source into the splits that its files or top folders are named for, else into one. All of them are published at
@@ -159,6 +161,7 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
             optimized: (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized),
             truncated: counts.truncated,
             converted: counts.converted,
+            stripped: counts.stripped,
             ..summary(plan, split, rejected, rejected_file)
         });
     }
@@ -340,6 +343,7 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
         optimized: None,
         truncated: 0,
         converted: 0,
+        stripped: 0,
     }
 }
 

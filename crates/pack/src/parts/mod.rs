@@ -98,6 +98,8 @@ pub struct PackedPart {
     /// Number of records with at least one image that this attempt converted to PNG, because its format is not stored: their own image,
     /// a frame of a clip, a mask or another file.
     pub converted: u64,
+    /// Number of records from whose images this attempt removed metadata, as [`Options::strip_metadata`] says.
+    pub stripped: u64,
 }
 
 /// Writes the shards of one part of a pack. A part may be run again at any time, also on several machines at once: all write
@@ -141,6 +143,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
         optimized: None,
         truncated: 0,
         converted: 0,
+        stripped: 0,
     };
     if complete::<P>(options, &plan, progress)?.is_some() {
         return Ok(packed);
@@ -164,7 +167,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     packed.resumed_shards = (resumed + elsewhere) as u64;
     packed.already_complete = false;
     packed.optimized = (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized);
-    (packed.truncated, packed.converted) = (counts.truncated, counts.converted);
+    (packed.truncated, packed.converted, packed.stripped) = (counts.truncated, counts.converted, counts.stripped);
     Ok(packed)
 }
 

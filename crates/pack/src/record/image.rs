@@ -3,9 +3,10 @@
 use crate::{JpegLayout, Options, PixelStore, Reason, Resize};
 use shardtool_decode::{
     self as decode, DecodeBudget, DecodeOptions, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd,
-    reduce_longer, reduce_shorter, resize,
+    reduce_longer, reduce_shorter, resize, strip_metadata,
 };
 use shardtool_host::scratch_pool::Admitted;
+use std::borrow::Cow;
 
 /// An image as stored.
 pub(crate) struct StoredImage<'a> {
@@ -17,6 +18,8 @@ pub(crate) struct StoredImage<'a> {
     pub(crate) orientation: u32,
     /// Whether it was decoded although it is cut or damaged.
     pub(crate) filled: bool,
+    /// Whether metadata was removed from it.
+    pub(crate) stripped: bool,
 }
 
 /// Decoded pixels of a program: `[height, width, channels]` u8, top row first, upright.
@@ -99,14 +102,24 @@ impl ImageConverter {
             self.admitted = Some(DecodeBudget::of_process().admit(file, &decoding)?);
         }
         if keeps {
+            let stripped = if options.strip_metadata { strip_metadata(file)? } else { Cow::Borrowed(file) };
+            let is_stripped = matches!(stripped, Cow::Owned(_));
+            let bytes = match stripped {
+                Cow::Borrowed(file) => file,
+                Cow::Owned(stripped) => {
+                    self.encoded = stripped;
+                    &self.encoded
+                }
+            };
             return Ok(StoredImage {
-                bytes: file,
+                bytes,
                 format: info.format,
                 width: info.width,
                 height: info.height,
                 channels: info.channels.into(),
                 orientation: info.orientation.into(),
                 filled: false,
+                stripped: is_stripped,
             });
         }
         let filled = decode::decode_into(file, &decoding, &mut self.pixels)?;
@@ -154,6 +167,7 @@ impl ImageConverter {
                 channels,
                 orientation: 1,
                 filled: false,
+                stripped: false,
             });
         }
         if channels == 3 {
@@ -184,6 +198,6 @@ impl ImageConverter {
             }
         };
         let (width, height) = (self.pixels.width, self.pixels.height);
-        Ok(StoredImage { bytes, format, width, height, channels: 3, orientation: 1, filled: false })
+        Ok(StoredImage { bytes, format, width, height, channels: 3, orientation: 1, filled: false, stripped: false })
     }
 }

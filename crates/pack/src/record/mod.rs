@@ -8,6 +8,7 @@ pub(crate) mod optimize;
 
 use crate::array::npy;
 use crate::input::{self, place};
+use crate::metadata;
 use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
 use crate::source::coordinates::{self, ImageSizes};
 use crate::source::{Entry, Listing};
@@ -44,12 +45,15 @@ pub(crate) struct Counted {
     pub(crate) truncated: bool,
     /// Whether one was converted to PNG, because its format is not stored.
     pub(crate) converted: bool,
+    /// Whether metadata was removed from one.
+    pub(crate) stripped: bool,
 }
 
 impl BitOrAssign for Counted {
     fn bitor_assign(&mut self, other: Counted) {
         self.truncated |= other.truncated;
         self.converted |= other.converted;
+        self.stripped |= other.stripped;
     }
 }
 
@@ -158,6 +162,14 @@ impl<'a> RecordWriter<'a> {
         let (values, is_converted) = conversion::values(self.schema, fields.values, self.options)?;
         let mut counted = fields.counted;
         counted.converted |= is_converted;
+        let (values, is_stripped) = match self.options.strip_metadata {
+            true => {
+                let (stripped, is_stripped) = metadata::values(self.schema, &values)?;
+                (Cow::Owned(stripped.into_owned()), is_stripped)
+            }
+            false => (values, false),
+        };
+        counted.stripped |= is_stripped;
         let fields = &Fields { values: &values, ..*fields };
         let (coded, png);
         let stored = match image {
@@ -184,6 +196,7 @@ impl<'a> RecordWriter<'a> {
             }
         };
         counted.truncated |= stored.filled;
+        counted.stripped |= stored.stripped;
         let (stored, outcome) = match &mut self.optimizer {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),

@@ -7,6 +7,7 @@ use crate::commit::{self, Begun, Directory, Output, Request};
 use crate::error::Difference;
 use crate::error::{DestinationError, ShardError};
 use crate::index_writer::{IndexOptions, IndexWriter, Payload};
+use crate::metadata::RecordStripper;
 use crate::ordered::ordered;
 use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
@@ -42,6 +43,8 @@ pub struct ReshardOptions {
     pub sha256: bool,
     /// Writes to a store that does not compare versions of objects: nothing else may write to the destination. Default: no.
     pub single_writer: bool,
+    /// Removes metadata from the images of all records, which must be Examples. Set by [`compact`](crate::compact()) alone.
+    pub(crate) strip_metadata: bool,
     /// Takes only these records. Their ids take 8 bytes of memory each. Default: all.
     pub selection: Option<Selection>,
 }
@@ -55,6 +58,7 @@ impl Default for ReshardOptions {
             entry_points: true,
             sha256: false,
             single_writer: false,
+            strip_metadata: false,
             selection: None,
         }
     }
@@ -114,7 +118,8 @@ pub fn reshard(
 
 /// Returns exactly what determines the written bytes.
 fn request(sources: &[Split], options: &ReshardOptions) -> Request {
-    let ReshardOptions { shards, seed, entry_points, sha256, selection, jobs: _, single_writer: _ } = options;
+    let ReshardOptions { shards, seed, entry_points, sha256, selection, jobs: _, single_writer: _, strip_metadata: _ } =
+        options;
     let options = [
         ("shards", json!(shards.describe())),
         ("seed", json!(seed)),
@@ -271,6 +276,7 @@ impl<'a> Resharding<'a> {
         let name = names::shard_file(self.name, number);
         let mut file = place.create(Path::new(&name))?;
         let mut writer = IndexWriter::new(&name, Payload::of(manifest), options.index());
+        let stripper = options.strip_metadata.then(|| RecordStripper::new(manifest)).transpose()?;
         let mut buffer = vec![];
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         for position in start..self.ends[number] {
@@ -278,10 +284,16 @@ impl<'a> Resharding<'a> {
             let record = part.get_with(id, std::mem::take(&mut buffer))?;
             let keyed = if self.stores_keys { with_key(&record)? } else { None };
             let data = keyed.as_deref().unwrap_or(record.data());
+            let stripped = match &stripper {
+                Some(stripper) => stripper.strip(part.name(), &record, data)?,
+                None => None,
+            };
+            let data = stripped.as_deref().unwrap_or(data);
             let crc = checksum::crc32c(data);
             let known = record.shard().variable(index::JPEG_ENTRIES)?.and_then(|column| column.get(record.row()));
             match known {
-                Some(entries) if options.entry_points => {
+                // Those of another image file are at other bytes.
+                Some(entries) if options.entry_points && stripped.is_none() => {
                     writer.push_with_entries(data, crc, entries.to_vec())?;
                 }
                 _ => {

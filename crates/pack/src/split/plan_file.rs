@@ -73,6 +73,7 @@ impl PlanFile {
         let annotated = options.annotated.map(|which| ("annotated".to_owned(), json!(which.name())));
         let truncated =
             (options.truncated != Truncated::Error).then(|| ("truncated".to_owned(), json!(options.truncated.name())));
+        let strip = options.strip_metadata.then(|| ("strip_metadata".to_owned(), json!(true)));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
@@ -80,6 +81,7 @@ impl PlanFile {
             float_range
                 .into_iter()
                 .chain(sha256)
+                .chain(strip)
                 .chain(allow_empty)
                 .chain(truncated)
                 .chain(arrays)

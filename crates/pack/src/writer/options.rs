@@ -45,6 +45,8 @@ pub struct WriterOptions {
     /// The range of floating-point samples (TIFF) that is scaled to 0 to 255 where pixels are decoded. Default: such
     /// images are rejected if their pixels are needed.
     pub float_range: Option<FloatRange>,
+    /// As [`Options::strip_metadata`]. Default: image files are stored as they are.
+    pub strip_metadata: bool,
     /// What happens to a JPEG that is cut. With [`Truncated::Fill`] its file is stored, and decoded where pixels are needed. Default:
     /// it is an error.
     pub truncated: Truncated,
@@ -81,6 +83,7 @@ impl Default for WriterOptions {
             quality: defaults.quality,
             limits: defaults.limits,
             float_range: None,
+            strip_metadata: false,
             truncated: Truncated::Error,
             box_unit: None,
             annotated: None,
@@ -131,6 +134,7 @@ impl WriterOptions {
             quality: self.quality,
             limits: self.limits,
             float_range: self.float_range,
+            strip_metadata: self.strip_metadata,
             truncated: self.truncated,
             box_unit: self.box_unit,
             annotated: self.annotated,

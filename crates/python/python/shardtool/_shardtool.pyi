@@ -274,13 +274,15 @@ class Dataset:
         *,
         split: str | Sequence[str] | None = None,
         shard_size: int | None = None,
+        strip_metadata: bool = False,
         message: str | None = None,
         author: str | None = None,
         dry_run: bool = False,
         single_writer: bool = False,
     ) -> Dataset:
-        """Writes new shards of the newest version: without deleted records, with its columns, of about `shard_size` bytes (256 MiB).
-        Raises `PackError`."""
+        """Writes new shards of the newest version: without deleted records, with its columns, of about `shard_size` bytes (256 MiB),
+        with `strip_metadata` without the metadata of images, as of `pack`; the versions before keep theirs until `gc`. Raises
+        `PackError`."""
 
     def gc(self, /, *, keep: int | None = None, remove: bool = False) -> list[str]:
         """Returns the files that no version needs, if the last `keep` versions (all) and tagged ones are kept; with `remove`, removes
@@ -590,7 +592,9 @@ def columns_of_values(
 def drop_columns(dataset: Any, names: list[str], change: dict[str, Any]) -> int | None: ...
 def tag(dataset: Any, name: str, version: str | None, remove: bool, change: dict[str, Any]) -> int | None: ...
 def rollback(dataset: Any, version: str, change: dict[str, Any]) -> int | None: ...
-def compact(dataset: Any, splits: list[str], shard_size: int | None, change: dict[str, Any]) -> int | None: ...
+def compact(
+    dataset: Any, splits: list[str], shard_size: int | None, strip_metadata: bool, change: dict[str, Any]
+) -> int | None: ...
 def gc(dataset: Any, keep: int | None, remove: bool) -> tuple[list[PathLike[str]], list[int]]: ...
 def purge(dataset: Any, forget_keys: bool, search: bool, change: dict[str, Any]) -> dict[str, Any]: ...
 def pack(options: dict[str, Any]) -> list[dict[str, Any]]: ...

@@ -360,6 +360,7 @@ def compact(
     *,
     split: str | Sequence[str] | None = None,
     shard_size: int | None = None,
+    strip_metadata: bool = False,
     message: str | None = None,
     author: str | None = None,
     dry_run: bool = False,
@@ -367,7 +368,7 @@ def compact(
 ) -> Any:
     """Writes new shards of the newest version."""
     change = _change(message, author, dry_run, single_writer)
-    _shardtool.compact(dataset.path, _names(split), shard_size, change)
+    _shardtool.compact(dataset.path, _names(split), shard_size, strip_metadata, change)
     return _newest(dataset, dry_run)
 
 

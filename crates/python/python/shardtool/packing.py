@@ -51,6 +51,8 @@ class Packed:
     #: Number of records whose image, or a frame of a clip, is cut or damaged, and was packed by this run as `truncated` says; `None` as
     #: above. Ignored by `==`.
     truncated: int | None = field(default=None, compare=False)
+    #: Number of records from whose images this run removed metadata, with `strip_metadata`; `None` as above. Ignored by `==`.
+    metadata_removed: int | None = field(default=None, compare=False)
     #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
 
@@ -77,6 +79,7 @@ def joined(splits: list[Packed]) -> Packed:
         already_complete=all(split.already_complete for split in splits),
         left_out=splits[0].left_out,
         converted_to_png=sum(split.converted_to_png or 0 for split in splits),
+        metadata_removed=sum(split.metadata_removed or 0 for split in splits),
         splits=tuple(splits),
         truncated=sum(split.truncated or 0 for split in splits),
     )
@@ -110,6 +113,7 @@ def pack(
     max_side: int | None = None,
     quality: int = 90,
     float_range: tuple[float, float] | None = None,
+    strip_metadata: bool = False,
     truncated: Literal["error", "fill"] = "error",
     on_error: Literal["skip", "fail"] = "skip",
     allow_empty: bool = False,
@@ -193,6 +197,10 @@ def pack(
         `(low, high)`: the values of floating-point samples (TIFF) that become 0 and 255 where pixels are decoded
         (`pixels`, `resize_shorter`, `max_side`). Values between are scaled linearly, values outside are clamped. Default:
         such images cannot be packed there.
+    strip_metadata
+        Whether to remove the metadata of all images of a record, also of masks and frames: positions, serial numbers, thumbnails,
+        EXIF, XMP, texts. Orientation, colour profile and pixels stay. Images from which it cannot be removed (AVIF, HEIF, JPEG
+        2000, JPEG XL in a container) are rejected.
     truncated
         `"error"` rejects a JPEG that is cut. `"fill"` stores its file; where pixels are decoded, it is what libjpeg-turbo makes of it:
         what is missing is grey. Loaders need the same argument.
@@ -291,6 +299,8 @@ class PackedPart:
     truncated: int = field(default=0, compare=False)
     #: Number of records with at least one image that this attempt converted to PNG, because its format is not stored.
     converted_to_png: int = field(default=0, compare=False)
+    #: Number of records from whose images this attempt removed metadata, with `strip_metadata`.
+    metadata_removed: int = field(default=0, compare=False)
 
 
 def pack_part(

@@ -76,7 +76,8 @@ class Writer:
     quality
         1 to 100: arrays and PIL images are stored as JPEG of this quality instead of PNG. It is also the quality of
         images that are made smaller (default 90).
-    zstd_level, jpeg, resize_shorter, max_side, float_range, truncated, jpeg_entries, sha256
+    zstd_level, jpeg, resize_shorter, max_side, float_range, strip_metadata, truncated, jpeg_entries,
+    sha256
         As for `pack`.
     force
         Whether to replace the split, and the unfinished output of a writer with other options.
@@ -122,6 +123,7 @@ class Writer:
         resize_shorter: int | None = None,
         max_side: int | None = None,
         float_range: tuple[float, float] | None = None,
+        strip_metadata: bool = False,
         truncated: Literal["error", "fill"] = "error",
         jpeg_entries: bool = True,
         sha256: bool = False,

@@ -60,7 +60,8 @@ class Sink(Datasink):
         a task gets, of about 128 MiB.
     single_writer
         Whether nothing else writes to the destination, a store that does not compare versions of objects.
-    pixels, quality, zstd_level, jpeg, resize_shorter, max_side, float_range, truncated, jpeg_entries, sha256
+    pixels, quality, zstd_level, jpeg, resize_shorter, max_side, float_range, strip_metadata, truncated, jpeg_entries,
+    sha256
         As for `Writer`.
 
     Raises
@@ -97,6 +98,7 @@ class Sink(Datasink):
         resize_shorter: int | None = None,
         max_side: int | None = None,
         float_range: tuple[float, float] | None = None,
+        strip_metadata: bool = False,
         truncated: Literal["error", "fill"] = "error",
         jpeg_entries: bool = True,
         sha256: bool = False,
@@ -119,6 +121,7 @@ class Sink(Datasink):
             "resize_shorter": resize_shorter,
             "max_side": max_side,
             "float_range": None if float_range is None else pair("float_range", float_range),
+            "strip_metadata": strip_metadata,
             "truncated": truncated,
             "jpeg_entries": jpeg_entries,
             "sha256": sha256,

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::markers::metadata::{EXIF_PREFIX, Metadata, exif_of_orientation};
 use crate::markers::segment::{
-    self, APP0, APP1, APP2, APP13, APP14, EOI, SOI, SOS, Segment, check_start, next_segment, write_segment,
+    self, APP0, APP1, APP2, APP13, APP14, EOI, SOI, SOS, Segment, check_start, segment_at, write_segment,
 };
 use std::ops::Range;
 
@@ -29,21 +29,35 @@ enum Role {
     Metadata,
 }
 
-/// Returns the role of a segment other than SOS and EOI.
+/// Returns the next segment at or after byte `from`, which is after a scan if `in_scans`.
 ///
 /// # Errors
-/// [`Error::Segment`] for markers that no image of one frame has: what they mean is not known.
-fn role(s: &Segment<'_>) -> Result<Role> {
-    Ok(match s.marker {
+/// [`Error::Ends`] if the bytes end before its end; [`Error::Segment`] for a length below 2, and for markers that no image of one
+/// frame has: what they mean is not known. After a scan, markers without a segment mean that it is damaged, and that decoders may
+/// continue it behind them.
+fn next_segment(jpeg: &[u8], from: usize, in_scans: bool) -> Result<Segment<'_>> {
+    let marker = segment::next_marker(jpeg, from);
+    let (offset, marker) = marker.ok_or(Error::Ends { offset: jpeg.len(), expected: "the next marker" })?;
+    match marker {
+        0x01 | 0xd0..=0xd7 if !in_scans => segment_at(jpeg, offset, marker),
+        0xc0..=0xcf | EOI | SOS..=0xdd | 0xe0..=0xef | 0xfe => segment_at(jpeg, offset, marker),
+        _ => {
+            let (expected, found) = ("a marker of an image of one frame", marker.into());
+            Err(Error::Segment { marker, offset, expected, found })
+        }
+    }
+}
+
+/// Returns the role of a segment other than SOS and EOI.
+fn role(s: &Segment<'_>) -> Role {
+    match s.marker {
         APP0 if s.body.len() >= JFIF_BYTES && s.body.starts_with(b"JFIF\0") => Role::Jfif,
         APP2 if s.body.starts_with(b"ICC_PROFILE\0") => Role::Kept,
         APP14 if s.body.len() >= ADOBE_BYTES && s.body.starts_with(b"Adobe") => Role::Adobe,
-        // Application segments and comments, and markers without a segment.
-        0xe0..=0xef | 0xfe | 0x01 | 0xd0..=0xd7 => Role::Metadata,
         0xc0..=0xcf | 0xdb..=0xdd => Role::Kept,
-        SOI => return Err(s.error("one SOI", 2u8)),
-        marker => return Err(s.error("a marker of an image of one frame", marker)),
-    })
+        // Application segments and comments, and markers without a segment.
+        _ => Role::Metadata,
+    }
 }
 
 /// Returns a JPEG without its metadata. It has the same pixels, colour profile, density and orientation. A cut image is copied up to its
@@ -58,7 +72,7 @@ pub fn strip_metadata(jpeg: &[u8]) -> Result<Vec<u8>> {
     let mut rest = Vec::with_capacity(jpeg.len());
     let (mut at, mut in_scans) = (2, false);
     loop {
-        let s = match next_segment(jpeg, at) {
+        let s = match next_segment(jpeg, at, in_scans) {
             Ok(s) => s,
             Err(Error::Ends { .. }) if in_scans => break,
             Err(error) => return Err(error),
@@ -80,7 +94,7 @@ pub fn strip_metadata(jpeg: &[u8]) -> Result<Vec<u8>> {
             APP1 if !in_scans => metadata.add_app1(s.body),
             _ => {}
         }
-        match role(&s)? {
+        match role(&s) {
             Role::Kept => rest.extend_from_slice(&jpeg[s.offset..s.end]),
             Role::Jfif => jfif = jfif.or(Some(&s.body[..JFIF_BYTES - 2])),
             Role::Adobe => write_segment(&mut rest, APP14, &[&s.body[..ADOBE_BYTES]]),
@@ -106,9 +120,9 @@ pub fn strip_metadata(jpeg: &[u8]) -> Result<Vec<u8>> {
 /// As [`strip_metadata`]; a stream of tables alone needs no scan.
 pub fn metadata_ranges(jpeg: &[u8]) -> Result<Vec<Range<usize>>> {
     check_start(jpeg)?;
-    let (mut ranges, mut at) = (vec![], 2);
+    let (mut ranges, mut at, mut in_scans) = (vec![], 2, false);
     loop {
-        let s = match next_segment(jpeg, at) {
+        let s = match next_segment(jpeg, at, in_scans) {
             Ok(s) => s,
             // Tables may lack the end marker.
             Err(Error::Ends { .. }) => return Ok(ranges),
@@ -121,8 +135,8 @@ pub fn metadata_ranges(jpeg: &[u8]) -> Result<Vec<Range<usize>>> {
                 ranges.push(s.end..jpeg.len());
                 return Ok(ranges);
             }
-            SOS => at = segment::end_of_scan(jpeg, s.end),
-            _ => match role(&s)? {
+            SOS => (at, in_scans) = (segment::end_of_scan(jpeg, s.end), true),
+            _ => match role(&s) {
                 Role::Kept => {}
                 Role::Jfif => ranges.push(body + JFIF_BYTES..s.end),
                 Role::Adobe => ranges.push(body + ADOBE_BYTES..s.end),
@@ -136,7 +150,7 @@ pub fn metadata_ranges(jpeg: &[u8]) -> Result<Vec<Range<usize>>> {
 /// or further pictures after it (MPF). Reads the segments before the first scan, as far as they are not damaged.
 pub fn embedded_metadata(jpeg: &[u8]) -> (Metadata<'_>, bool) {
     let (mut metadata, mut thumbnail, mut at) = (Metadata::default(), false, 2);
-    while let Ok(s) = next_segment(jpeg, at) {
+    while let Ok(s) = next_segment(jpeg, at, false) {
         at = s.end;
         match s.marker {
             SOS | EOI => break,
@@ -246,6 +260,23 @@ mod tests {
         let stripped = strip_metadata(&with(cut, &[(0xfe, b"SECRET")])).unwrap();
         assert_eq!(stripped, strip_metadata(cut).unwrap());
         assert!(stripped.ends_with(&cut[cut.len() - 64..]));
+    }
+
+    #[test]
+    fn refuses_restart_markers_behind_other_segments() {
+        // Decoders look for the next restart marker in a damaged scan.
+        let mut damaged = fixture("restart-rows-420.jpg");
+        let second = memchr::memmem::find(&damaged, &[0xff, 0xd1]).unwrap();
+        let first = memchr::memmem::find(&damaged, &[0xff, 0xd0]).unwrap();
+        damaged[first + 1..first + 4].copy_from_slice(&[0xfe, 0, 2]);
+        assert!(strip_metadata(&fixture("restart-rows-420.jpg")).is_ok());
+        let expected = Err(Error::Segment {
+            marker: 0xd1,
+            offset: second,
+            expected: "a marker of an image of one frame",
+            found: 0xd1,
+        });
+        assert_eq!(strip_metadata(&damaged), expected);
     }
 
     #[test]

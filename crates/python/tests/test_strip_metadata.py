@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -191,19 +190,3 @@ def test_the_report_counts_positions(pictures: Path, tmp_path: Path) -> None:
         counts.append((split["images"], split["images_with_position"]))
     # The GIF, the bitmap and the TIFFs by libtiff have none.
     assert counts == [(len(files()), len(files()) - 6), (len(files()), 0)]
-
-
-def test_photographs_keep_their_pixels(dataset: Path, tmp_path: Path) -> None:
-    shutil.copytree(dataset, tmp_path / "set")
-    before = records(tmp_path / "set")
-    with_exif = [key for key, record in before.items() if b"Exif\0" in record["image"]]
-    assert with_exif
-    st.Dataset(tmp_path / "set").compact(strip_metadata=True)
-    after = records(tmp_path / "set")
-    assert before.keys() == after.keys()
-    for key, record in after.items():
-        assert shown(record["image"]) == shown(before[key]["image"]), key
-        # An orientation alone takes 34 bytes.
-        exif = record["image"].find(b"Exif\0")
-        assert exif < 0 or record["image"][exif - 2 : exif] == (34).to_bytes(2, "big"), key
-    assert any(len(after[key]["image"]) < len(before[key]["image"]) for key in with_exif)

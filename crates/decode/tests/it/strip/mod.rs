@@ -40,8 +40,8 @@ fn exif(kind: Kind) -> Vec<u8> {
 const CLASSIC: Kind = Kind { big_endian: false, big: false };
 
 /// Returns a JPEG with metadata before, between and after its parts.
-fn jpeg() -> Vec<u8> {
-    let plain = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../jpeg/tests/data/progressive-420.jpg")).unwrap();
+fn jpeg(name: &str) -> Vec<u8> {
+    let plain = std::fs::read(format!("{}/../jpeg/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let segment =
         |marker: u8, body: &[u8]| [&[0xff, marker], &(body.len() as u16 + 2).to_be_bytes()[..], body].concat();
     let mut out = plain[..2].to_vec();
@@ -191,7 +191,8 @@ fn tiff(kind: Kind) -> Vec<u8> {
 fn all() -> Vec<(&'static str, Vec<u8>, bool)> {
     let tiffs = Kind::ALL.map(|kind| ("tiff", tiff(kind), true));
     let others = [
-        ("jpeg", jpeg(), true),
+        ("jpeg", jpeg("progressive-420.jpg"), true),
+        ("sequential jpeg", jpeg("restart-rows-420.jpg"), true),
         ("png", png(), true),
         ("webp", webp(&lossless_webp()), true),
         ("lossy webp", webp(&lossy_webp()), true),
@@ -323,6 +324,43 @@ fn refuses_what_it_cannot_strip() {
     linked[14] = 124;
     linked[70..74].copy_from_slice(b"KNIL");
     assert!(matches!(strip_metadata(&linked), Err(Error::Metadata { format: Format::Bmp, .. })));
+}
+
+/// Real photographs of the shared test data, if they are here.
+#[test]
+fn photographs_keep_their_pixels() {
+    let root = std::env::var_os("SHARDTOOL_SHARED")
+        .unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").into());
+    let mut folders = vec![std::path::PathBuf::from(root).join("data")];
+    let (mut stripped, mut clean) = (0, 0);
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            eprintln!("skipped: no {}", folder.display());
+            return;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let file = std::fs::read(&path).unwrap();
+            let Ok(out) = strip_metadata(&file) else { continue };
+            match out {
+                Cow::Borrowed(_) => clean += 1,
+                Cow::Owned(_) => stripped += 1,
+            }
+            for part in [&b"Photoshop 3.0"[..], b"http://ns.adobe.com/", b"JFXX\0"] {
+                assert!(!contains(&out, part), "{}", path.display());
+            }
+            // An EXIF segment that holds an orientation alone has 34 bytes.
+            let exif = out.windows(8).find(|window| window[2..] == *b"Exif\0\0");
+            assert!(exif.is_none_or(|window| window[..2] == [0, 34]), "{}", path.display());
+            let (before, after) = (pixels(&file), pixels(&out));
+            assert_eq!(before.is_ok(), after.is_ok(), "{}", path.display());
+            assert!(before.ok() == after.ok(), "{}", path.display());
+        }
+    }
+    assert!(stripped > 50 && clean > 50, "{stripped} stripped, {clean} had no metadata");
 }
 
 /// Returns where the coded pixels of a WebP are. Those of a damaged one are compared as bytes, since libwebp reads bits beyond their

@@ -254,6 +254,31 @@ mod tests {
     }
 
     #[test]
+    fn an_orientation_after_the_first_scan_does_not_count() {
+        let plain = fixture("progressive-420.jpg");
+        let second = memchr::memmem::rfind(&plain, &[0xff, SOS]).unwrap();
+        let mut late = plain[..second].to_vec();
+        write_segment(&mut late, APP1, &[EXIF_PREFIX, &exif_of_orientation(6).unwrap()]);
+        late.extend_from_slice(&plain[second..]);
+        assert_eq!(crate::FrameInfo::parse(&late).unwrap().orientation, 1);
+        assert_eq!(strip_metadata(&late), strip_metadata(&plain));
+    }
+
+    #[test]
+    fn finds_thumbnails_outside_of_exif() {
+        let plain = fixture("progressive-420.jpg");
+        let found = |marker, body: &[u8]| embedded_metadata(&with(&plain, &[(marker, body)])).1;
+        assert!(!embedded_metadata(&plain).1);
+        assert!(found(APP0, b"JFIF\0\x01\x02\x01\x00\x48\x00\x48\x01\x01abc"));
+        assert!(found(APP0, b"JFXX\0\x10abc"));
+        assert!(found(APP2, b"MPF\0abc"));
+        assert!(found(APP13, b"Photoshop 3.0\x008BIM\x04\x0cabc"));
+        for (marker, body) in [(APP13, &b"Photoshop 3.0\x008BIM\x04\x04abc"[..]), (APP2, b"ICC_PROFILE\0abc")] {
+            assert!(!found(marker, body));
+        }
+    }
+
+    #[test]
     fn copies_a_cut_image_up_to_its_end() {
         let whole = fixture("progressive-420.jpg");
         let cut = &whole[..whole.len() * 2 / 3];

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns a value without the metadata of the image that it is; the value itself if it is none.
+/// Returns an image without its metadata, and any other value unchanged.
 ///
 /// # Errors
 /// As [`strip_metadata`]; [`decode::Error::Conversion`] for an image of a format that is stored as PNG elsewhere.

@@ -94,7 +94,8 @@ fn records(path: &Path) -> Vec<(Vec<u8>, i64, Vec<u8>)> {
 
 /// Makes `photos` of two classes, half of the images with metadata.
 fn photos(folder: &Path) {
-    made::photos(folder, 2, 4, (40, 24));
+    // Large enough for JPEG entry points, whose offsets change with the metadata.
+    made::photos(folder, 2, 4, (640, 480));
     for class in ["class00", "class01"] {
         (0..2).for_each(|image| add_metadata(&folder.join(format!("photos/{class}/{image:03}.jpg"))));
     }

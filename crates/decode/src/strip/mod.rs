@@ -37,7 +37,7 @@ use std::borrow::Cow;
 ///
 /// # Errors
 /// [`Error::Metadata`] if the metadata cannot be removed: of AVIF, HEIF, JPEG 2000 and JPEG XL in a container, and of files in which
-/// it cannot be told from pixels. [`Error::UnknownFormat`], [`Error::Truncated`], [`Error::Header`] for bytes that break their format.
+/// it cannot be separated from pixels. [`Error::UnknownFormat`], [`Error::Truncated`], [`Error::Header`] for bytes that break their format.
 pub fn strip_metadata(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
     let stripped = match format {

@@ -56,7 +56,7 @@ pub(super) fn has_thumbnail(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`Error::Truncated`] if a directory is cut; [`Error::Metadata`] if metadata and pixels share bytes, and for images that are
-/// stored in ways in which they cannot be told apart.
+/// stored in ways in which the two cannot be separated.
 pub(super) fn strip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut walk = Walk::new(bytes);
     let first = Directory::read(bytes)?;
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
     fn keep(&mut self, page: &Directory<'a>) -> Result<Vec<Entry<'a>>, Error> {
         let compression = page.first(tag::COMPRESSION)?.unwrap_or(compression::NONE);
         if !is_known(compression) {
-            return Err(refused(Format::Tiff, "its compression may hold metadata of its own"));
+            return Err(refused(Format::Tiff, "its compression may hold further metadata"));
         }
         for directory in self.sub_directories(page)? {
             if !is_reduced(&directory) {
@@ -275,7 +275,7 @@ impl<'a> Walk<'a> {
         }
         for stream in streams {
             let metadata = jpeg::metadata_ranges(&self.bytes[stream.clone()]);
-            let metadata = metadata.map_err(|_| refused(Format::Tiff, "a strip or tile is no complete JPEG"))?;
+            let metadata = metadata.map_err(|_| refused(Format::Tiff, "a strip or tile is not a complete JPEG"))?;
             metadata.into_iter().for_each(|range| out[stream.clone()][range].fill(0));
         }
         written.into_iter().for_each(|(at, new)| out[at..at + new.len()].copy_from_slice(&new));

@@ -248,6 +248,39 @@ fn finds_positions_and_thumbnails() {
 }
 
 #[test]
+fn a_date_is_no_position_and_an_empty_directory_no_thumbnail() {
+    for kind in Kind::ALL {
+        let found = |gps: u16, second: u16| {
+            let first = vec![(0x8825, Value::Directory(vec![(gps, Value::Rationals(LATITUDE.to_vec()))]))];
+            let exif = kind.file(vec![first, vec![(second, Value::Longs(vec![8]))]]);
+            let mut file = encoded(image::ImageFormat::Png);
+            file.splice(33..33, png_chunk(b"eXIf", &exif));
+            let found = embedded_metadata(&file);
+            (found.position, found.thumbnail)
+        };
+        assert_eq!(found(7, 0x0103), (false, false), "{kind:?}");
+        assert_eq!(found(4, 0x0201), (true, true), "{kind:?}");
+        assert_eq!(found(0x16, 0x0111), (true, true), "{kind:?}");
+    }
+}
+
+#[test]
+fn frames_of_an_animated_webp_lose_unknown_chunks() {
+    let plain = encoded(image::ImageFormat::WebP);
+    // At the left top, 13x7 pixels, 100 ms; no blending.
+    let frame =
+        [&[0, 0, 0, 0, 0, 0, 12, 0, 0, 6, 0, 0, 100, 0, 0, 2], &plain[12..], &webp_chunk(b"prVt", SECRET)[..]].concat();
+    let header = [2, 0, 0, 0, 12, 0, 0, 6, 0, 0];
+    let chunks = [webp_chunk(b"VP8X", &header), webp_chunk(b"ANIM", &[0; 6]), webp_chunk(b"ANMF", &frame)].concat();
+    let file = [b"RIFF", &(chunks.len() as u32 + 4).to_le_bytes()[..], b"WEBP", &chunks].concat();
+    assert!(secrets(&file));
+    let stripped = strip_metadata(&file).unwrap();
+    assert!(!secrets(&stripped));
+    assert_eq!(pixels(&stripped).unwrap(), pixels(&file).unwrap());
+    assert_eq!(pixels(&stripped).unwrap().2, *photo().as_raw());
+}
+
+#[test]
 fn pages_of_full_size_stay() {
     for kind in Kind::ALL {
         let stripped = strip_metadata(&tiff(kind)).unwrap().into_owned();

@@ -89,7 +89,7 @@ class Needles:
 
 
 def photograph(seed: int) -> bytes:
-    """A JPEG file of its own content, with the tables of all others."""
+    """A JPEG file with other pixels for each seed, and the tables of all others."""
     random = np.random.default_rng(seed)
     small = random.integers(0, 256, (9, 12, 3), np.uint8)
     image = Image.fromarray(small).resize((96, 72), Image.Resampling.BICUBIC)
@@ -125,7 +125,7 @@ def changed(tmp_path: Path) -> tuple[st.Dataset, list[dict], list[dict]]:
     third = PURGED // 3
     names = [key(number) for number in range(count)]
     random = np.random.default_rng(2)
-    table = {"key": names, "caption": [f"a caption of person {n:06} that nobody else has" for n in range(count)]}
+    table = {"key": names, "caption": [f"a caption of person {n:06} that no other record has" for n in range(count)]}
     dataset = st.Dataset(path).tag("first")
     dataset = dataset.add_columns(table)
     dataset = dataset.add_columns({"key": names, "embedding": list(random.random((count, 8), np.float32))})

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// Remove deleted records from all versions of a dataset: their bytes, keys and values
 ///
 /// Every version that had one is written again without it, and the old files are removed. Versions keep their numbers; ids and
-/// fingerprints of those change. Nothing is written without --yes.
+/// fingerprints of those change. Without --yes, it is only listed.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -163,13 +163,13 @@ pub enum ShardError {
         key: String,
     },
     /// A purge of a dataset in a store.
-    #[error("{}: a store cannot be locked while history is rewritten, and may keep versions of its own; copy the dataset to a disk \
+    #[error("{}: a store cannot be locked while history is rewritten, and may keep what is removed; copy the dataset to a disk \
         (`shardtool copy --all-versions`), purge it there, and copy it back", .path.display())]
     StorePurge {
         /// The dataset.
         path: PathBuf,
     },
-    /// A purge beside a pack that is not finished.
+    /// A purge of a dataset with a pack that is not finished.
     #[error("the pack of split `{split}` of {} is not finished, and may have what is to be purged; finish it, or remove its files \
         (`shardtool clean`)", .path.display())]
     UnfinishedPack {

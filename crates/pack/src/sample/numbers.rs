@@ -54,7 +54,7 @@ impl Number {
         }
     }
 
-    /// Returns an integer for a float that is one, so that a column of integers takes it: 8.0 beside 7.5 is 8 without it. Floats of 2⁵³ and
+    /// Returns an integer for a float that is one, so that a column of integers takes it: in a column with 7.5, 8 is read as 8.0. Floats of 2⁵³ and
     /// more stay floats: the integers between them are lost.
     pub(crate) fn whole(self) -> Self {
         match self {

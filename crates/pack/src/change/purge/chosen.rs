@@ -128,7 +128,7 @@ impl Chosen {
         Ok(())
     }
 
-    /// Returns whether nothing is purged.
+    /// Returns whether no record is purged.
     pub(super) fn is_empty(&self) -> bool {
         self.affected().next().is_none()
     }

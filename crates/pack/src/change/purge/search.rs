@@ -1,5 +1,5 @@
 //! Searches the files in a dataset's folder for what was purged: blocks of 64 bytes of the records, and keys. A block that a kept record
-//! has too is no finding: JPEG files share headers and tables. Keys are searched for where no kept version has its own, some of which
+//! has too does not count: JPEG files share headers and tables. Keys are searched for where no kept version has its own, some of which
 //! may begin or end as they do.
 
 use super::chosen::Chosen;
@@ -78,8 +78,8 @@ impl Needles {
         self.filter[bit / 64] |= 1 << (bit % 64);
     }
 
-    /// Searches all files in a folder, and in folders in it. `manifests` are those of the kept versions: what their shards have is no
-    /// finding. Returns the files with a finding, by their paths in the folder.
+    /// Searches all files in a folder, and in folders in it. `manifests` are those of the kept versions: what their shards have does
+    /// not count. Returns the files with a finding, by their paths in the folder.
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Io`].

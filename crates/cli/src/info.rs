@@ -119,6 +119,14 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut Output) -> anyhow::Res
         let (name, bytes) = (text::column(&printable(split.name()), 14), text::bytes(split.entry().bytes()));
         writeln!(out, "  {name} {records:>13} {shards:>7} {bytes:>10}  {:08x}", split.entry().fingerprint())?;
     }
+    for view in manifest.views() {
+        let Some(split) = dataset.view(&view.name) else { continue };
+        let (name, of) = (text::column(&printable(&view.name), 14), printable(&view.split));
+        let of = [format!("view of {of}")]
+            .into_iter()
+            .chain(view.conditions.iter().map(|text| printable(text).into_owned()));
+        writeln!(out, "  {name} {:>13}  {}", text::count(split.len()), of.collect::<Vec<_>>().join(", "))?;
+    }
     if let Some(versions) = &manifest.versions {
         let deleted: u64 =
             dataset.splits().iter().flat_map(|split| &split.entry().shards).map(|s| s.records - s.live_records()).sum();
@@ -237,10 +245,15 @@ fn document(dataset: &Dataset, surveys: &[Survey]) -> serde_json::Value {
             })
         })
         .collect();
+    let view = |view: &shardtool_format::manifest::View| {
+        let records = dataset.view(&view.name).map_or(0, Split::len);
+        json!({"name": view.name, "split": view.split, "records": records, "where": view.conditions})
+    };
+    let views: Vec<_> = manifest.views().iter().map(view).collect();
     let features: Vec<_> = manifest.features.iter().map(|f| json!({"name": f.name, "type": f.dtype.name()})).collect();
     json!({
         "path": dataset.path().to_string_lossy(), "created_by": manifest.created_by, "splits": splits,
-        "version": dataset.version(),
+        "version": dataset.version(), "views": views,
         "features": features, "classes": manifest.classes.len(),
     })
 }

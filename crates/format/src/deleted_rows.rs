@@ -74,6 +74,11 @@ impl DeletedRows {
         DeletedRows::of(bits, self.records)
     }
 
+    /// Returns whether all rows that are deleted in `other`, of the same shard, are deleted here.
+    pub fn contains_all(&self, other: &DeletedRows) -> bool {
+        self.bits.len() == other.bits.len() && self.bits.iter().zip(&other.bits).all(|(here, there)| there & !here == 0)
+    }
+
     /// Returns the bitmap as it is stored.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bits

@@ -76,14 +76,8 @@ pub fn copy(
     let shards: Vec<_> = all().flat_map(|manifest| &manifest.splits).flat_map(|split| &split.shards).collect();
     let shards: Vec<_> = shards.into_iter().filter(|shard| seen.insert(&shard.file)).collect();
     let mut parts = BTreeMap::<&str, BTreeSet<(u64, u64, u32)>>::new();
-    for shard in all().flat_map(|manifest| &manifest.splits).flat_map(|split| &split.shards) {
-        for part in shard.companions.parts() {
-            parts.entry(&part.file).or_default().insert((part.offset, part.bytes, part.crc32c));
-        }
-    }
-    let purged = all().flat_map(|manifest| &manifest.versions).flat_map(|versions| &versions.purged);
-    for list in purged.flat_map(|purged| &purged.keys).map(|keys| &keys.list) {
-        parts.entry(&list.file).or_default().insert((list.offset, list.bytes, list.crc32c));
+    for part in all().flat_map(|manifest| manifest.parts()) {
+        parts.entry(&part.file).or_default().insert((part.offset, part.bytes, part.crc32c));
     }
     let records = shards.iter().map(|shard| shard.records).sum();
     progress.total(records, shards.iter().map(|shard| shard.bytes + shard.index_bytes).sum());

@@ -66,6 +66,7 @@ mod parts;
 mod place;
 mod plan;
 mod progress;
+mod purged_keys;
 mod record;
 mod refusal;
 mod rejects;
@@ -84,10 +85,10 @@ mod writer;
 pub use adopt::{AdoptOptions, adopt};
 pub use array::{Array, ArrayColumn};
 pub use change::{
-    AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, Collected, ColumnChange, ColumnOptions,
-    ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted, GcOptions, MissingRows,
-    NewVersion, PurgeOptions, Purged, RecordsToDelete, append, change_columns, column_rows, compact, delete,
-    drop_columns, gc, purge, remove_tag, rollback, tag,
+    AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, ChosenRecords, Collected, ColumnChange,
+    ColumnOptions, ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted,
+    GcOptions, MissingRows, NewVersion, PurgeOptions, Purged, SelectOptions, Selected, append, change_columns,
+    column_rows, compact, delete, drop_columns, gc, purge, remove_tag, remove_view, rollback, select, tag,
 };
 pub use commit::Output;
 pub use conventions::Conventions;

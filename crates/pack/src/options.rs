@@ -105,6 +105,8 @@ pub struct Options {
     pub wait: Duration,
     /// Whether the dataset's list of classes may be the beginning of the split's.
     pub(crate) grows: bool,
+    /// The float64 features of the dataset: numbers in text are then not rounded to float32.
+    pub(crate) wide: Vec<String>,
     /// Whether samples of an archive may be without an image, as rows of columns are.
     pub(crate) images_optional: bool,
 }
@@ -334,6 +336,7 @@ impl Default for Options {
             single_writer: false,
             wait: Duration::ZERO,
             grows: false,
+            wide: vec![],
             images_optional: false,
         }
     }

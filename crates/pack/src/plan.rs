@@ -120,6 +120,7 @@ pub(crate) fn only<T>(mut all: Vec<T>, options: &Options, split: impl Fn(&T) -> 
 pub(crate) fn stoppable_plans(options: &Options, progress: &dyn Progress) -> Result<Vec<Plan>, Error> {
     options.check()?;
     place::check_writable(&options.destination)?;
+    let options = &Options { wide: source::known_types::wide(options)?, ..options.clone() };
     let mut splits = source::list_splits(options, progress)?;
     source::known_types::take(&mut splits, options)?;
     let plan = |NamedSource { split, source, inputs, left_out }| {

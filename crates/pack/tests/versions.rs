@@ -6,11 +6,12 @@
 use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    AppendOptions, ChangeOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnValues, CompactOptions, DeleteOptions,
-    DestinationError, Error, GcOptions, MissingRows, Options, PurgeOptions, RecordsToDelete, ShardError, Shards, Value,
-    append, change_columns, compact, delete, drop_columns, gc, pack, purge, rollback, tag,
+    AppendOptions, ChangeOptions, ChosenRecords, ColumnChange, ColumnOptions, ColumnRows, ColumnValues, CompactOptions,
+    DeleteOptions, DestinationError, Error, GcOptions, MissingRows, Options, PurgeOptions, SelectOptions, ShardError,
+    Shards, Value, append, change_columns, compact, delete, drop_columns, gc, pack, purge, remove_view, rollback,
+    select, tag,
 };
-use shardtool_read::{Dataset, verify};
+use shardtool_read::{Dataset, Split, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,8 @@ struct Version {
     types: BTreeMap<String, DType>,
     /// Keys by row.
     deleted: BTreeMap<u64, String>,
+    /// The keys of each view.
+    views: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Version {
@@ -68,6 +71,13 @@ impl Version {
         let gone = self.records.iter().filter(|sample| is_gone(sample));
         self.deleted.extend(gone.map(|sample| (sample.row, sample.key.clone())));
         self.records.retain(|sample| !is_gone(sample));
+        self.prune();
+    }
+
+    /// Removes keys from views that are no records any more.
+    fn prune(&mut self) {
+        let keys: BTreeSet<&String> = self.records.iter().map(|sample| &sample.key).collect();
+        self.views.values_mut().for_each(|view| view.retain(|key| keys.contains(key)));
     }
 
     /// Returns the rows of its shards, with their keys, and whether each is a record of the version.
@@ -99,22 +109,35 @@ impl Model {
         }
     }
 
-    /// Removes every row whose record is deleted, but for rows that the newest version has. Returns the versions that had one.
+    /// Removes every row whose record is deleted. Returns the versions that had one.
+    ///
+    /// Rows with the key of a deleted record are removed too, but for those of the newest version, and, if that has the key, rows that
+    /// were first written in the version of the last deletion, or later.
     fn purge(&mut self) -> Vec<u64> {
-        let (mut last, mut keys) = (BTreeMap::new(), BTreeMap::new());
-        for (row, key, live) in self.versions.values().flat_map(Version::rows) {
-            // The last version that has the shard decides.
-            last.insert(row, live);
-            keys.insert(row, key.to_owned());
+        // The versions that have each row, ascending, and whether it is a record there.
+        let mut rows: BTreeMap<u64, (String, Vec<(u64, bool)>)> = BTreeMap::new();
+        for (number, version) in &self.versions {
+            for (row, key, live) in version.rows() {
+                rows.entry(row).or_insert((key.to_owned(), vec![])).1.push((*number, live));
+            }
         }
-        let deleted: BTreeSet<&String> = last.iter().filter(|(_, live)| !**live).map(|(row, _)| &keys[row]).collect();
+        let is_deleted = |row: &u64| rows[row].1.last().is_some_and(|(_, live)| !live);
+        let mut deleted: BTreeMap<&String, u64> = BTreeMap::new();
+        for (key, versions) in rows.iter().filter(|(row, _)| is_deleted(row)).map(|(_, row)| row) {
+            let since = versions.iter().rev().take_while(|(_, live)| !live).last().expect("it is deleted").0;
+            let last = deleted.entry(key).or_insert(since);
+            *last = since.max(*last);
+        }
         let newest = self.newest().1;
         let live: BTreeSet<u64> = newest.records.iter().map(|sample| sample.row).collect();
-        let gone: BTreeSet<u64> = keys
-            .iter()
-            .filter(|(row, key)| deleted.contains(key) && !live.contains(row))
-            .map(|(row, _)| *row)
-            .collect();
+        let there: BTreeSet<&String> = newest.records.iter().map(|sample| &sample.key).collect();
+        let is_gone = |row: &u64| {
+            let (key, versions) = &rows[row];
+            let Some(last) = deleted.get(key) else { return false };
+            !live.contains(row) && (is_deleted(row) || versions[0].0 < *last || !there.contains(key))
+        };
+        let gone: BTreeSet<u64> = rows.keys().copied().filter(is_gone).collect();
+        let keys: BTreeMap<u64, String> = rows.iter().map(|(row, (key, _))| (*row, key.clone())).collect();
         let taken: BTreeSet<&String> = newest.records.iter().map(|sample| &sample.key).collect();
         let forbidden: Vec<String> =
             gone.iter().map(|row| keys[row].clone()).filter(|key| !taken.contains(key)).collect();
@@ -126,6 +149,7 @@ impl Model {
             }
             version.records.retain(|sample| !gone.contains(&sample.row));
             version.deleted.retain(|row, _| !gone.contains(row));
+            version.prune();
         }
         changed
     }
@@ -209,11 +233,14 @@ fn value(rng: &mut Rng, dtype: DType) -> (Option<Value>, Option<Texts>) {
     }
 }
 
-/// Reads a version completely.
-fn read(dataset: &Dataset) -> Vec<Sample> {
-    let split = dataset.split("train").unwrap();
+fn train(dataset: &Dataset) -> &Split {
+    dataset.split("train").unwrap()
+}
+
+/// Reads a split or a view completely.
+fn read(split: &Split) -> Vec<Sample> {
     let listed: BTreeMap<_, _> =
-        dataset.manifest().features.iter().map(|feature| (feature.name.clone(), feature.dtype)).collect();
+        split.manifest().features.iter().map(|feature| (feature.name.clone(), feature.dtype)).collect();
     let sample = |id: u64| {
         let record = split.get(id).unwrap();
         let example = record.example().unwrap();
@@ -244,12 +271,22 @@ fn read(dataset: &Dataset) -> Vec<Sample> {
     (0..split.len()).map(sample).collect()
 }
 
+/// Returns the records of a view.
+fn records_of(version: &Version, view: &BTreeSet<String>) -> Vec<Sample> {
+    version.records.iter().filter(|sample| view.contains(&sample.key)).cloned().collect()
+}
+
 /// Compares a version with the model, by every way to read it.
 fn check(path: &Path, number: u64, expected: &Version, context: &str) {
     let dataset = Dataset::open(format!("{}@{number}", path.display())).unwrap_or_else(|e| panic!("{context}: {e}"));
     assert_eq!(dataset.version(), number);
-    let found = read(&dataset);
+    let found = read(train(&dataset));
     assert_eq!(found, expected.records, "{context}: version {number}");
+    assert!(dataset.view_names().eq(expected.views.keys()), "{context}: version {number}");
+    for (name, view) in &expected.views {
+        let found = read(dataset.split(name).unwrap());
+        assert_eq!(found, records_of(expected, view), "{context}: view {name} of version {number}");
+    }
     let split = dataset.split("train").unwrap();
     for (id, sample) in expected.records.iter().enumerate() {
         assert_eq!(split.find(sample.key.as_bytes()).unwrap(), Some(id as u64), "{context}");
@@ -288,7 +325,7 @@ fn keys(path: &Path, model: &Model) -> Vec<String> {
 /// Makes one random change of the dataset and of the model.
 fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
     let (number, newest) = (model.newest().0, model.newest().1.clone());
-    match rng.below(10) {
+    match rng.below(12) {
         0 | 1 => {
             let mut new: Vec<String> = (0..1 + rng.below(4)).map(|i| format!("k{}", model.next_key + i)).collect();
             model.next_key += 10;
@@ -341,10 +378,10 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
                 }
             }
             let records = if rng.one_in(2) {
-                RecordsToDelete::Keys(gone.iter().map(|key| key.clone().into_bytes()).collect())
+                ChosenRecords::Keys(gone.iter().map(|key| key.clone().into_bytes()).collect())
             } else {
                 let ids = (0..).zip(&all).filter(|(_, key)| gone.contains(*key));
-                RecordsToDelete::Ids(ids.map(|(id, _)| id).collect())
+                ChosenRecords::Ids(ids.map(|(id, _)| id).collect())
             };
             let deleted = delete(path, &DeleteOptions::new(records), &()).unwrap();
             assert_eq!(deleted.records(), gone.len() as u64);
@@ -358,7 +395,7 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
         }
         3 if newest.types.get("a") == Some(&DType::Int64) => {
             let holds = |sample: &Sample| matches!(sample.features.get("a").map(Vec::as_slice), Some([one]) if one.parse::<i64>().unwrap() < 2);
-            let records = RecordsToDelete::Where(vec!["a<2".to_owned()]);
+            let records = ChosenRecords::Where(vec!["a<2".to_owned()]);
             let deleted = delete(path, &DeleteOptions::new(records), &()).unwrap();
             let mut next = newest;
             next.delete(holds);
@@ -449,6 +486,44 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
             }
             "compact".to_owned()
         }
+        9 | 10 => {
+            let name = format!("view{}", rng.below(3));
+            if newest.views.contains_key(&name) && rng.one_in(4) {
+                remove_view(path, &name, &ChangeOptions::default()).unwrap();
+                let mut next = newest;
+                next.views.remove(&name);
+                model.push(next);
+                return format!("select --remove {name}");
+            }
+            // Of the split, or of a view.
+            let from = newest.views.keys().nth(rng.below(4) as usize).cloned();
+            let records = from.as_ref().map_or(newest.records.clone(), |view| records_of(&newest, &newest.views[view]));
+            let chosen: Vec<(u64, String)> =
+                (0..).zip(&records).map(|(id, sample)| (id, sample.key.clone())).filter(|_| rng.one_in(2)).collect();
+            let keys: BTreeSet<String> = chosen.iter().map(|(_, key)| key.clone()).collect();
+            let mut options = SelectOptions::new(match rng.one_in(2) {
+                true => ChosenRecords::Keys(keys.iter().map(|key| key.clone().into_bytes()).collect()),
+                false => ChosenRecords::Ids(chosen.iter().map(|(id, _)| *id).collect()),
+            });
+            (options.split, options.replace) = (from.clone(), rng.one_in(2));
+            match select(path, &name, &options, &()) {
+                Ok(selected) => {
+                    assert!(options.replace || !newest.views.contains_key(&name));
+                    assert_eq!(selected.records, keys.len() as u64);
+                    let mut next = newest;
+                    let before = next.views.insert(name.clone(), keys);
+                    match selected.version {
+                        Some(_) => model.push(next),
+                        None => assert_eq!(before.as_ref(), next.views.get(&name)),
+                    }
+                }
+                Err(Error::Shard(ShardError::ViewName { .. })) => {
+                    assert!(!options.replace && newest.views.contains_key(&name));
+                }
+                Err(error) => panic!("select: {error}"),
+            }
+            format!("select {name} of {from:?}")
+        }
         8 => {
             let mut options = PurgeOptions::default();
             (options.forget_keys, options.search) = (rng.one_in(3), rng.one_in(2));
@@ -508,7 +583,7 @@ fn sequence(seed: u64, steps: u64) {
     let mut model =
         Model { versions: BTreeMap::new(), tags: BTreeMap::new(), next_key: 0, next_row: 0, purged: BTreeSet::new() };
     model.written(&mut records);
-    model.versions.insert(1, Version { records, types, deleted: BTreeMap::new() });
+    model.versions.insert(1, Version { records, types, deleted: BTreeMap::new(), views: BTreeMap::new() });
     let mut done = vec![];
     for _ in 0..steps {
         done.push(step(&mut rng, temp.path(), &path, &mut model));
@@ -583,10 +658,10 @@ fn a_change_is_refused_if_what_it_is_based_on_was_changed() {
     column(ColumnChange::Add, &path, "n", &["k3", "k1", "k2", "k0"]).unwrap();
     // The second of two deletions of one shard, both of which read version 2, is refused; one of another shard is not.
     let read = std::fs::read(path.join("dataset.json")).unwrap();
-    let keys = |keys: &[&str]| RecordsToDelete::Keys(keys.iter().map(|key| key.as_bytes().to_vec()).collect());
+    let keys = |keys: &[&str]| ChosenRecords::Keys(keys.iter().map(|key| key.as_bytes().to_vec()).collect());
     delete(&path, &DeleteOptions::new(keys(&["k0"])), &()).unwrap();
     let newest = std::fs::read(path.join("dataset.json")).unwrap();
-    let raced = |records: RecordsToDelete| {
+    let raced = |records: ChosenRecords| {
         // Between reading and committing, the other change commits.
         struct Swap<'a>(&'a Path, &'a [u8]);
         impl shardtool_pack::Progress for Swap<'_> {
@@ -610,7 +685,7 @@ fn a_change_is_refused_if_what_it_is_based_on_was_changed() {
 }
 
 fn read_keys(path: &Path) -> Vec<String> {
-    read(&Dataset::open(path).unwrap()).into_iter().map(|sample| sample.key).collect()
+    read(train(&Dataset::open(path).unwrap())).into_iter().map(|sample| sample.key).collect()
 }
 
 /// Every command that writes, the old ones included, leaves the versions before readable.
@@ -619,8 +694,9 @@ fn no_command_breaks_a_version_that_is_kept() {
     let temp = tempfile::tempdir().unwrap();
     let path = four(temp.path());
     column(ColumnChange::Add, &path, "n", &["k3", "k1", "k2", "k0"]).unwrap();
-    delete(&path, &DeleteOptions::new(RecordsToDelete::Ids(vec![1])), &()).unwrap();
-    let before: Vec<_> = (1..=3).map(|n| read(&Dataset::open(format!("{}@{n}", path.display())).unwrap())).collect();
+    delete(&path, &DeleteOptions::new(ChosenRecords::Ids(vec![1])), &()).unwrap();
+    let before: Vec<_> =
+        (1..=3).map(|n| read(train(&Dataset::open(format!("{}@{n}", path.display())).unwrap()))).collect();
     let source = temp.path().join("four.jsonl");
     let mut options = Options::new(&source, &path);
     (options.seed, options.shards, options.force) = (None, Shards::Count(3), true);
@@ -638,7 +714,11 @@ fn no_command_breaks_a_version_that_is_kept() {
     let now = Dataset::open(&path).unwrap();
     assert_eq!((now.version(), now.splits().len()), (4, 2));
     for (number, before) in (1..).zip(&before) {
-        assert_eq!(&read(&Dataset::open(format!("{}@{number}", path.display())).unwrap()), before, "version {number}");
+        assert_eq!(
+            &read(train(&Dataset::open(format!("{}@{number}", path.display())).unwrap())),
+            before,
+            "version {number}"
+        );
     }
 }
 

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    AppendOptions, ChangeOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnSource, ColumnValues, CompactOptions,
-    DeleteOptions, GcOptions, MissingRows, Progress, PurgeOptions, RecordsToDelete, Shards, Value,
+    AppendOptions, ChangeOptions, ChosenRecords, ColumnChange, ColumnOptions, ColumnRows, ColumnSource, ColumnValues,
+    CompactOptions, DeleteOptions, GcOptions, MissingRows, Progress, PurgeOptions, SelectOptions, Shards, Value,
 };
 use shardtool_read::Dataset;
 use std::path::PathBuf;
@@ -68,12 +68,7 @@ pub(crate) fn delete<'py>(
     ignore_unknown: bool,
     change: Change,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let records = match kind {
-        "where" => RecordsToDelete::Where(texts),
-        "keys" => RecordsToDelete::Keys(keys),
-        _ => RecordsToDelete::Ids(ids),
-    };
-    let mut options = DeleteOptions::new(records);
+    let mut options = DeleteOptions::new(chosen(kind, texts, keys, ids));
     (options.splits, options.ignore_unknown, options.change) = (splits, ignore_unknown, change.options());
     let deleted = watched(py, move |progress| shardtool_pack::delete(&dataset, &options, progress))?;
     let dict = PyDict::new(py);
@@ -82,6 +77,44 @@ pub(crate) fn delete<'py>(
     dict.set_item("unknown", deleted.unknown)?;
     dict.set_item("repeated", deleted.repeated)?;
     Ok(dict)
+}
+
+fn chosen(kind: &str, texts: Vec<String>, keys: Vec<Vec<u8>>, ids: Vec<u64>) -> ChosenRecords {
+    match kind {
+        "where" => ChosenRecords::Where(texts),
+        "keys" => ChosenRecords::Keys(keys),
+        _ => ChosenRecords::Ids(ids),
+    }
+}
+
+/// Makes a view. Returns the number of its records.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the Python function")]
+pub(crate) fn select(
+    py: Python<'_>,
+    dataset: PathBuf,
+    name: String,
+    kind: &str,
+    texts: Vec<String>,
+    keys: Vec<Vec<u8>>,
+    ids: Vec<u64>,
+    split: Option<String>,
+    ignore_unknown: bool,
+    replace: bool,
+    change: Change,
+) -> PyResult<u64> {
+    let mut options = SelectOptions::new(chosen(kind, texts, keys, ids));
+    (options.split, options.ignore_unknown) = (split, ignore_unknown);
+    (options.replace, options.change) = (replace, change.options());
+    let selected = watched(py, move |progress| shardtool_pack::select(&dataset, &name, &options, progress))?;
+    Ok(selected.records)
+}
+
+/// Removes a view.
+#[pyfunction]
+pub(crate) fn remove_view(py: Python<'_>, dataset: PathBuf, name: String, change: Change) -> PyResult<Option<u64>> {
+    let version = watched(py, move |_| shardtool_pack::remove_view(&dataset, &name, &change.options()))?;
+    Ok(version.map(|version| version.number))
 }
 
 /// How rows become columns.
@@ -307,6 +340,7 @@ pub(crate) fn purge<'py>(
     dict.set_item("shards", purged.shards)?;
     dict.set_item("bytes", purged.bytes)?;
     dict.set_item("removed", texts(purged.removed))?;
+    dict.set_item("links", texts(purged.links))?;
     dict.set_item("remembered", purged.remembered)?;
     dict.set_item("rejected", purged.rejected)?;
     dict.set_item("copies", purged.copies)?;

@@ -105,7 +105,7 @@ impl Dataset {
     }
 
     fn __contains__(&self, name: &str) -> bool {
-        self.dataset.splits().iter().any(|split| split.name() == name)
+        self.dataset.split(name).is_ok()
     }
 
     fn __len__(&self) -> usize {
@@ -125,6 +125,12 @@ impl Dataset {
     #[getter]
     fn splits(&self) -> Vec<&str> {
         self.dataset.splits().iter().map(|s| s.name()).collect()
+    }
+
+    /// Names of the views.
+    #[getter]
+    fn views(&self) -> Vec<&String> {
+        self.dataset.view_names().collect()
     }
 
     /// The path that the dataset was opened with; of a dataset in a store, the URL.
@@ -250,6 +256,24 @@ impl Dataset {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         changes(slf, "gc", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, name, *, where=None, keys=None, ids=None, split=None, ignore_unknown=False, replace=False, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn select<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "select", args, kwargs)
+    }
+
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, name, *, message=None, author=None, dry_run=False, single_writer=False)")]
+    fn remove_view<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "remove_view", args, kwargs)
     }
 
     #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, forget_keys=False, search=False, message=None, author=None, dry_run=False)")]

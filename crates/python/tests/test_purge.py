@@ -288,3 +288,57 @@ def test_a_pack_that_is_not_finished_and_a_store_are_refused(changed: tuple[st.D
     (Path(dataset.path) / ".pack-validation.json").write_text("{}")
     with pytest.raises(st.PackError, match="pack of split `validation`"):
         dataset.purge()
+
+
+def test_only_the_replaced_record_is_purged(tmp_path: Path) -> None:
+    photos, other = tmp_path / "photos", tmp_path / "other"
+    for number in range(6):
+        for folder, seed in ((photos, number), (other, 100 + number)):
+            path = folder / key(number)
+            if folder == photos or number == 2:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(photograph(seed))
+    st.pack(photos, tmp_path / "set", split="train", shards=2)
+    dataset = st.Dataset(tmp_path / "set").append(other, split="train", replace=True).compact()
+    second = st.Dataset(dataset.path, version=2)["train"][:]
+    report = dataset.purge()
+    assert report["records"] == {"train": 1} and report["versions"] == [1, 2] and report["remembered"] == 0
+    # The new record is in no older shard than the deletion, and stays.
+    assert st.Dataset(dataset.path, version=2)["train"][:] == second
+    assert len(st.Dataset(dataset.path, version=1)["train"]) == 5
+    # Written again by a compaction before it was replaced: both of its shards lose it.
+    again = dataset.at().compact(shard_size=10_000)
+    again = again.append(other, split="train", replace=True)
+    assert again.purge()["records"] == {"train": 1}
+    assert [len(st.Dataset(dataset.path, version=n)["train"]) for n in (1, 2, 3, again.version)] == [5, 5, 5, 6]
+
+
+def test_a_purged_key_is_refused_by_every_command_that_writes_to_the_dataset(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    for number in range(6):
+        path = photos / key(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(photograph(number))
+    st.pack(photos, tmp_path / "set", split="train")
+    dataset = st.Dataset(tmp_path / "set")
+    purged = [dataset["train"][key(0)]]
+    dataset.delete(keys=[key(0)]).purge()
+    image = tmp_path / "one" / purged[0]["key"]
+    image.parent.mkdir(parents=True)
+    image.write_bytes(purged[0]["image"])
+    classes = tmp_path / "classes"
+    classes.write_text("\n".join(dataset.classes))
+    with pytest.raises(st.PackError, match="keys of the source were purged"):
+        st.pack(tmp_path / "one", dataset.path, split="other", classes=classes)
+    assert st.Dataset(dataset.path).splits == ["train"]
+    assert dataset.at().purge(forget_keys=True)["version"] is not None
+    st.pack(tmp_path / "one", dataset.path, split="other", classes=classes)
+    assert st.Dataset(dataset.path)["other"][0]["key"] == purged[0]["key"]
+
+
+def test_links_are_named(changed: tuple[st.Dataset, list[dict], list[dict]], tmp_path: Path) -> None:
+    dataset, _, _ = changed
+    shard = Path(dataset.path) / "train-00000.tfrecord"
+    os.link(shard, tmp_path / "another-name")
+    assert shard.name in dataset.purge()["links"]
+

@@ -359,6 +359,52 @@ def test_appended_records_have_the_columns_of_the_version_and_no_dropped_ones(li
                 compacted.append(source, dry_run=dry_run)
 
 
+def test_numbers_of_a_text_have_the_precision_of_the_dataset(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("key,x\na,1.23456789012345\nb,0.5\n")
+    (tmp_path / "b.csv").write_text("key,x\nc,0.1\n")
+    (tmp_path / "c.jsonl").write_text('{"key": "d", "x": 0.1}\n')
+    (tmp_path / "d.csv").write_text("key,x\na,0.1\nb,0.1\nc,0.1\nd,0.1\n")
+    st.pack(tmp_path / "a.csv", tmp_path / "numbers", seed=None, split="train")
+    dataset = st.Dataset(tmp_path / "numbers")
+    assert dataset.features["x"] == "float64"
+    dataset = dataset.append(tmp_path / "b.csv", split="train").append(tmp_path / "c.jsonl", split="train")
+    assert dataset["train"].columns["x"].tolist() == [1.23456789012345, 0.5, 0.1, 0.1]
+    st.pack(tmp_path / "b.csv", dataset.path, split="validation")
+    assert st.Dataset(dataset.path)["validation"][0]["features"]["x"] == 0.1
+    replaced = dataset.at().replace_columns(tmp_path / "d.csv", split="train")
+    assert replaced["train"].columns["x"].tolist() == [0.1] * 4
+
+
+def test_a_changed_dataset_is_no_source_of_shards(changing: st.Dataset, tmp_path: Path) -> None:
+    gone = keys(changing["train"])[0]
+    less = changing.delete(keys=[gone], split="train")
+    for source in (less.path, f"{less.path}/"):
+        with pytest.raises(st.PackError, match="export .* --to tfrecord"):
+            st.pack(source, tmp_path / "again")
+    command = [sys.executable, "-m", "shardtool", "export", less.path, tmp_path / "out", "--to", "tfrecord", "--split", "train"]
+    subprocess.run(command, check=True, capture_output=True)
+    st.pack(tmp_path / "out", tmp_path / "again")
+    assert gone not in keys(st.Dataset(tmp_path / "again")["train"])
+
+
+def test_a_version_with_columns_is_resharded(changing: st.Dataset, tmp_path: Path) -> None:
+    names = keys(changing["train"])
+    added = changing.add_columns({"key": names, "score": list(range(len(names)))}, split="train")
+    command = [sys.executable, "-m", "shardtool", "reshard", added.path, tmp_path / "again", "--shards", "2"]
+    subprocess.run(command, check=True, capture_output=True)
+    again = {record["key"]: record["features"]["score"] for record in st.Dataset(tmp_path / "again")["train"][:]}
+    assert again == {name: number for number, name in enumerate(names)}
+
+
+def test_gc_removes_unfinished_files(changing: st.Dataset) -> None:
+    left = Path(changing.path) / ".train-0123456789012345-00000.tfrecord.0123456789abcdef.tmp"
+    left.write_bytes(b"half")
+    others = Path(changing.path) / ".notes.0123456789abcdef.tmp"
+    others.write_bytes(b"mine")
+    assert changing.gc() == [left.name] == changing.gc(remove=True)
+    assert others.exists() and not left.exists()
+
+
 def test_a_dry_run_of_append_compares_keys(listed: st.Dataset, tmp_path: Path) -> None:
     source = tmp_path / "more.jsonl"
     source.write_text('{"key": "b", "text": "x", "score": 1, "ids": [4]}\n')

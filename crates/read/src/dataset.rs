@@ -47,6 +47,10 @@ pub struct Dataset {
     /// CRC that the manifest states; 0 for bare files.
     checksum: u32,
     splits: Vec<Split>,
+    /// Each made on its first use.
+    views: Arc<[OnceLock<Split>]>,
+    files: Arc<CompanionFiles>,
+    options: Options,
 }
 
 impl Dataset {
@@ -140,7 +144,8 @@ impl Dataset {
         let files = Arc::new(CompanionFiles::new(folder, options.access, options.cache.clone()));
         let split = |n| Split::new(folder, &manifest, n, None, &files, options.clone());
         let splits = (0..manifest.splits.len()).map(split).collect();
-        Dataset { path: folder.to_owned(), manifest, checksum, splits }
+        let views = manifest.views().iter().map(|_| OnceLock::new()).collect();
+        Dataset { path: folder.to_owned(), manifest, checksum, splits, views, files, options }
     }
 
     fn from_files(path: &Path, files: &[PathBuf], options: Options) -> Result<Self> {
@@ -178,7 +183,7 @@ impl Dataset {
         let none = Arc::new(CompanionFiles::new(Path::new(""), options.access, None));
         let split = |(n, (_, o))| Split::new(Path::new(""), &manifest, n, Some(o), &none, options.clone());
         let splits = splits.map(split).collect();
-        Ok(Dataset { path: path.to_owned(), manifest, checksum: 0, splits })
+        Ok(Dataset { path: path.to_owned(), manifest, checksum: 0, splits, views: Arc::new([]), files: none, options })
     }
 
     /// Returns the manifest's folder, or the path or glob of bare files.
@@ -214,16 +219,31 @@ impl Dataset {
         &self.splits
     }
 
-    /// Returns the split of that name.
+    /// Returns the split or the view of that name. The records of a view are some of its split's.
     ///
     /// # Errors
-    /// [`Error::NoSplit`], which lists the names of all splits.
+    /// [`Error::NoSplit`], which lists the names of all splits and views.
     pub fn split(&self, name: &str) -> Result<&Split> {
-        self.splits.iter().find(|s| s.name() == name).ok_or_else(|| Error::NoSplit {
+        let split = self.splits.iter().find(|split| split.name() == name);
+        split.or_else(|| self.view(name)).ok_or_else(|| Error::NoSplit {
             path: self.path.clone(),
             name: name.to_owned(),
-            known: self.splits.iter().map(|s| s.name().to_owned()).collect(),
+            known: self.manifest.splits.iter().map(|s| &s.name).chain(self.view_names()).cloned().collect(),
         })
+    }
+
+    /// Returns the names of the views, in byte order.
+    pub fn view_names(&self) -> impl Iterator<Item = &String> {
+        self.manifest.views().iter().map(|view| &view.name)
+    }
+
+    /// Returns the view of that name.
+    pub fn view(&self, name: &str) -> Option<&Split> {
+        let at = self.manifest.views().iter().position(|view| view.name == name)?;
+        Some(self.views[at].get_or_init(|| {
+            let manifest = Arc::new(self.manifest.of_view(&self.manifest.views()[at]));
+            Split::new(&self.path, &manifest, 0, None, &self.files, self.options.clone())
+        }))
     }
 }
 

@@ -49,7 +49,7 @@ impl CompanionFiles {
         CompanionFiles { folder, access, cache, open: Mutex::default() }
     }
 
-    fn path(&self, part: &FilePart) -> PathBuf {
+    pub(crate) fn path(&self, part: &FilePart) -> PathBuf {
         self.folder.join(&part.file)
     }
 

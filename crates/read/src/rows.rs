@@ -1,7 +1,7 @@
 //! The rows of a shard that are records of the split: those that are not deleted.
 
 use crate::overlay;
-use crate::{Result, Split};
+use crate::{Error, Result, Split};
 use shardtool_format::DeletedRows;
 use std::iter::FusedIterator;
 use std::ops::Range;
@@ -81,7 +81,17 @@ impl Split {
         if let Some(rows) = known.get() {
             return Ok(Some(rows.clone()));
         }
-        let rows = Arc::new(overlay::deleted_rows(self.companion_files(), deleted, entry.records)?);
+        let read = |deleted| overlay::deleted_rows(self.companion_files(), deleted, entry.records);
+        let rows = read(deleted)?;
+        // What is deleted is in no view of its split.
+        if let Some(of_split) = &entry.companions.of_split
+            && !rows.contains_all(&read(of_split)?)
+        {
+            let problem = "a view has a row that its split has deleted".to_owned();
+            let path = self.companion_files().path(&deleted.bitmap);
+            return Err(Error::Bitmap { path, source: shardtool_format::Error::BitmapValue { problem } });
+        }
+        let rows = Arc::new(rows);
         Ok(Some(known.get_or_init(|| rows).clone()))
     }
 

@@ -100,10 +100,10 @@ pub mod tools {
 /// ([docs/change.md](https://github.com/shardtool/shardtool/blob/main/docs/change.md)).
 pub mod change {
     pub use shardtool_pack::{
-        AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, Collected, ColumnChange, ColumnOptions,
-        ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted, GcOptions,
-        MissingRows, NewVersion, PurgeOptions, Purged, RecordsToDelete, append, change_columns, column_rows, compact,
-        delete, drop_columns, gc, purge, remove_tag, rollback, tag,
+        AppendOptions, Appended, AppendedSplit, ChangeOptions, ChangedColumns, ChosenRecords, Collected, ColumnChange,
+        ColumnOptions, ColumnRows, ColumnSource, ColumnValues, CompactOptions, Compacted, DeleteOptions, Deleted,
+        GcOptions, MissingRows, NewVersion, PurgeOptions, Purged, SelectOptions, Selected, append, change_columns,
+        column_rows, compact, delete, drop_columns, gc, purge, remove_tag, remove_view, rollback, select, tag,
     };
     pub use shardtool_read::{LoggedSplit, LoggedVersion, version_log};
 }

@@ -8,6 +8,8 @@
 //! | `compact` | `shardtool compact` |
 //! | `gc` | `shardtool gc` |
 //! | `purge` | `shardtool purge` |
+//! | `records` | options that say which records a change takes |
+//! | `select` | `shardtool select` |
 //! | `log` | `shardtool log` |
 //! | `tag` | `shardtool tag` |
 //! | `rollback` | `shardtool rollback` |
@@ -19,7 +21,9 @@ pub(crate) mod delete;
 pub(crate) mod gc;
 pub(crate) mod log;
 pub(crate) mod purge;
+mod records;
 pub(crate) mod rollback;
+pub(crate) mod select;
 pub(crate) mod tag;
 
 use crate::headings;

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let copies: Vec<_> = purged.copies.iter().map(|(split, key)| json!({"split": split, "key": key})).collect();
         out.json(&json!({
             "version": version_json(purged.version), "splits": splits, "versions": purged.versions,
-            "shards": purged.shards, "bytes": purged.bytes, "removed": purged.removed, "remembered": purged.remembered,
+            "shards": purged.shards, "bytes": purged.bytes, "removed": purged.removed, "links": purged.links, "remembered": purged.remembered,
             "rejected": purged.rejected, "copies": copies, "others": purged.others, "found": purged.found,
         }))?;
     } else {
@@ -81,6 +81,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
 fn print(purged: &Purged, yes: bool, out: &mut Output) -> anyhow::Result<()> {
     if purged.splits.is_empty() {
         writeln!(out, "no kept version has a deleted record: nothing to purge")?;
+        if purged.version.is_some() {
+            writeln!(out, "purged keys are forgotten, and may come back")?;
+        }
         let verb = if yes {
             "files that an interrupted purge left, removed"
         } else {
@@ -101,9 +104,9 @@ fn print(purged: &Purged, yes: bool, out: &mut Output) -> anyhow::Result<()> {
     writeln!(out, "  versions that had them: {}", versions.join(", "))?;
     if yes {
         writeln!(out, "  {} removed", text::plural(purged.removed.len() as u64, "old file"))?;
-        match purged.remembered {
-            0 => writeln!(out, "  purged keys are forgotten, and may come back")?,
-            keys => writeln!(out, "  {} kept out of further appends, by HMAC", text::plural(keys, "purged key"))?,
+        if purged.remembered > 0 {
+            let keys = text::plural(purged.remembered, "purged key");
+            writeln!(out, "  {keys} kept out of this dataset from now on, by HMAC")?;
         }
         if purged.rejected > 0 {
             let lines = text::plural(purged.rejected, "line");
@@ -117,15 +120,21 @@ fn print(purged: &Purged, yes: bool, out: &mut Output) -> anyhow::Result<()> {
             writeln!(out, "    {} {}", text::printable(split.as_bytes()), text::printable(key.as_bytes()))?;
         }
     }
+    if !yes {
+        files("  old files to remove", &purged.removed, out)?;
+    }
+    files("  links, or files with other names, whose bytes stay there", &purged.links, out)?;
     files("  files in the folder that are not the dataset's", &purged.others, out)?;
     match &purged.found {
-        Some(found) if found.is_empty() => writeln!(out, "  searched: nothing of them was found in any file")?,
+        Some(found) if found.is_empty() => {
+            writeln!(out, "  searched: no key, and no 64 bytes of a record, is in any other file")?
+        }
         Some(found) => files("  parts of them were found in", found, out)?,
         None => {}
     }
     if yes {
-        writeln!(out, "  what this cannot reach: the source, other copies, backups and snapshots of the disk,")?;
-        writeln!(out, "  caches of readers, and the blocks of removed files until the disk reuses them")?;
+        writeln!(out, "  out of reach: the source, other copies, backups and snapshots, caches of readers,")?;
+        writeln!(out, "  blocks of removed files until the disk reuses them, names of classes, messages in the log")?;
     }
     print_version(purged.version, !yes, false, out)
 }

@@ -1,7 +1,8 @@
 //! Checks the values of a manifest's members.
 
 use super::{
-    DType, FilePart, HMAC_BYTES, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard, Split, VERSIONS, Versions,
+    DType, Deleted, FilePart, HMAC_BYTES, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard, Split, VERSIONS,
+    Versions, View, ViewShard,
 };
 use crate::index::ALIGNMENT;
 use crate::{Error, Result, names};
@@ -65,6 +66,8 @@ impl Manifest {
         if let Some(versions) = &self.versions {
             versions.check()?;
             self.splits.iter().try_for_each(|split| self.check_companions(split, versions))?;
+            sorted("view", versions.views.iter().map(|view| view.name.as_str()))?;
+            versions.views.iter().try_for_each(|view| self.check_view(view))?;
         }
         let mut classes = HashSet::new();
         match self.classes.iter().find(|c| !classes.insert(c.as_str())) {
@@ -83,24 +86,43 @@ impl Manifest {
         }
     }
 
+    /// Checks a view.
+    fn check_view(&self, view: &View) -> Result<()> {
+        names::check_split_name(&view.name)?;
+        if names::is_version_folder(&view.name) || self.split(&view.name).is_some() {
+            return Err(wrong("view", &view.name, "the name of a split, or of a folder of the dataset"));
+        }
+        let Some(split) = self.split(&view.split) else {
+            return Err(wrong("view", &view.name, "of a split that does not exist"));
+        };
+        let mut lines = split.shards.iter();
+        for ViewShard { file, absent } in &view.shards {
+            let Some(line) = lines.find(|line| line.file == *file) else {
+                return Err(wrong("view", &view.name, "its shards are not shards of its split, in the split's order"));
+            };
+            let deleted = line.companions.deleted.as_ref().map_or(0, |deleted| deleted.rows);
+            if absent.as_ref().map_or(0, |absent| absent.rows) < deleted {
+                return Err(wrong("view", &view.name, "it does not leave out all rows that its split has deleted"));
+            }
+            if let Some(absent) = absent {
+                check_bitmap(absent, line)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the companions of the shards of a split.
     fn check_companions(&self, split: &Split, versions: &Versions) -> Result<()> {
         if names::is_version_folder(&split.name) {
             return Err(wrong("split name", &split.name, "the name of a folder of the dataset"));
         }
-        for Shard { file, records, companions, .. } in &split.shards {
+        for shard in &split.shards {
+            let Shard { file, companions, .. } = shard;
             if names::is_version_folder(file) {
                 return Err(wrong("shard file", file, "the name of a folder of the dataset"));
             }
             if let Some(deleted) = &companions.deleted {
-                if deleted.rows == 0 || deleted.rows > *records {
-                    let problem = "deleted rows that are not 1 to all of the shard";
-                    return Err(wrong("shard", file, problem));
-                }
-                check_part(&deleted.bitmap, ".deleted")?;
-                if deleted.bitmap.bytes != records.div_ceil(8) {
-                    return Err(wrong("shard", file, "a bitmap of another length than its records need"));
-                }
+                check_bitmap(deleted, shard)?;
             }
             sorted("column of a shard", companions.columns.iter().map(|column| column.feature()))?;
             for column in &companions.columns {
@@ -116,6 +138,18 @@ impl Manifest {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks the bitmap of rows of a shard.
+fn check_bitmap(rows: &Deleted, shard: &Shard) -> Result<()> {
+    if rows.rows == 0 || rows.rows > shard.records {
+        return Err(wrong("shard", &shard.file, "deleted rows that are not 1 to all of the shard"));
+    }
+    check_part(&rows.bitmap, ".deleted")?;
+    match rows.bitmap.bytes == shard.records.div_ceil(8) {
+        true => Ok(()),
+        false => Err(wrong("shard", &shard.file, "a bitmap of another length than its records need")),
     }
 }
 

@@ -33,7 +33,9 @@ mod versions;
 mod write;
 
 pub use check::check_tag;
-pub use versions::{Companion, Companions, Deleted, FilePart, HMAC_BYTES, Purged, PurgedKeys, Tag, VERSIONS, Versions};
+pub use versions::{
+    Companion, Companions, Deleted, FilePart, HMAC_BYTES, Purged, PurgedKeys, Tag, VERSIONS, Versions, View, ViewShard,
+};
 
 use crate::array::array_name;
 use crate::checksum::{self, Sha256};

@@ -2,7 +2,7 @@
 
 use super::{
     Companion, Companions, DIGITS, DType, Deleted, FORMAT, FeatureType, FilePart, Manifest, PRIVATE_PREFIX, Purged,
-    PurgedKeys, TAIL, Tag, VERSIONS, Versions,
+    PurgedKeys, TAIL, Tag, VERSIONS, Versions, View, ViewShard,
 };
 use crate::checksum::{self, Sha256};
 use crate::{Error, Result};
@@ -62,7 +62,7 @@ impl Manifest {
 impl Manifest {
     /// Reads the members that only a changed dataset has, which are unknown members in any other one.
     fn take_versions(&mut self, json: &[u8]) -> Result<()> {
-        let Members { dataset_version, tags, purged, columns, splits } =
+        let Members { dataset_version, tags, purged, columns, splits, views } =
             serde_json::from_slice(json).map_err(syntax)?;
         let (mut listed, mut dropped) = (vec![], vec![]);
         for ColumnLine { name, stored, logical, dropped: is_dropped } in columns {
@@ -80,17 +80,29 @@ impl Manifest {
         }
         for (split, lines) in self.splits.iter_mut().zip(splits) {
             for (shard, line) in split.shards.iter_mut().zip(lines.shards) {
-                let deleted = line.deleted.map(|d| Deleted { rows: d.rows, bitmap: d.part() });
+                let deleted = line.deleted.map(DeletedLine::deleted);
                 let columns = line.columns.into_iter();
                 let columns = columns.map(|column| Companion { name: column.name.clone(), index: column.part() });
-                shard.companions = Companions { deleted, columns: columns.collect() };
+                shard.companions = Companions { deleted, columns: columns.collect(), of_split: None };
             }
         }
         let VersionLine { number, parent, command, message, author } = dataset_version.0;
         let stored = std::mem::take(&mut self.features);
         let purged = purged.map(Purged::from);
-        let versions =
-            Versions { number, parent, command, message, author, tags, purged, stored, columns: listed, dropped };
+        let views = views.into_iter().map(View::from).collect();
+        let versions = Versions {
+            number,
+            parent,
+            command,
+            message,
+            author,
+            tags,
+            purged,
+            stored,
+            columns: listed,
+            dropped,
+            views,
+        };
         self.features = versions.features();
         self.versions = Some(Box::new(versions));
         Ok(())
@@ -109,6 +121,8 @@ struct Members {
     columns: Vec<ColumnLine>,
     #[serde(deserialize_with = "objects")]
     splits: Vec<SplitLine>,
+    #[serde(default, deserialize_with = "objects")]
+    views: Vec<ViewLine>,
 }
 
 #[derive(Deserialize)]
@@ -147,6 +161,30 @@ impl From<PurgedLine> for Purged {
             list: FilePart { file, offset, bytes, crc32c },
         });
         Purged { versions: line.versions, keys }
+    }
+}
+
+#[derive(Deserialize)]
+struct ViewLine {
+    name: String,
+    split: String,
+    #[serde(default, rename = "where")]
+    conditions: Vec<String>,
+    #[serde(deserialize_with = "objects")]
+    shards: Vec<ViewShardLine>,
+}
+
+#[derive(Deserialize)]
+struct ViewShardLine {
+    file: String,
+    #[serde(default, deserialize_with = "object")]
+    absent: Option<DeletedLine>,
+}
+
+impl From<ViewLine> for View {
+    fn from(ViewLine { name, split, conditions, shards }: ViewLine) -> Self {
+        let shard = |line: ViewShardLine| ViewShard { file: line.file, absent: line.absent.map(DeletedLine::deleted) };
+        View { name, split, conditions, shards: shards.into_iter().map(shard).collect() }
     }
 }
 
@@ -196,6 +234,10 @@ struct CompanionLine {
 }
 
 impl DeletedLine {
+    fn deleted(self) -> Deleted {
+        Deleted { rows: self.rows, bitmap: self.part() }
+    }
+
     fn part(self) -> FilePart {
         FilePart { file: self.file, offset: self.offset, bytes: self.bytes, crc32c: self.crc32c }
     }

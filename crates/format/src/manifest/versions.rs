@@ -32,6 +32,30 @@ pub struct Versions {
     pub columns: Vec<FeatureType>,
     /// The features that records in shards have and that this version has not, in byte order.
     pub dropped: Vec<String>,
+    /// Views, in byte order of their names.
+    pub views: Vec<View>,
+}
+
+/// Some records of a split, under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// A name that no split has.
+    pub name: String,
+    /// The split.
+    pub split: String,
+    /// The conditions for which it was made, for people; empty if it was made of keys or ids.
+    pub conditions: Vec<String>,
+    /// The shards of the split that have records of the view, in the split's order.
+    pub shards: Vec<ViewShard>,
+}
+
+/// A shard of a view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewShard {
+    /// The shard.
+    pub file: String,
+    /// The rows that the view leaves out, the deleted ones among them; `None` if there are none.
+    pub absent: Option<Deleted>,
 }
 
 /// What was purged from a dataset.
@@ -71,6 +95,8 @@ pub struct Companions {
     pub deleted: Option<Deleted>,
     /// Columns, in byte order of their names.
     pub columns: Vec<Companion>,
+    /// Of a shard of a view: the deleted rows of its split, which must be among those that the view leaves out. No member.
+    pub of_split: Option<Deleted>,
 }
 
 /// The deleted rows of a shard.
@@ -187,6 +213,34 @@ impl Manifest {
         self.versions.as_ref().map_or(&[], |versions| &versions.dropped)
     }
 
+    /// Returns the views, in byte order of their names.
+    pub fn views(&self) -> &[View] {
+        self.versions.as_ref().map_or(&[], |versions| &versions.views)
+    }
+
+    /// Returns the parts of files of columns, bitmaps and purged keys that the manifest names.
+    pub fn parts(&self) -> impl Iterator<Item = &FilePart> {
+        let shards = self.splits.iter().flat_map(|split| &split.shards);
+        let views = self.views().iter().flat_map(|view| &view.shards).filter_map(|shard| shard.absent.as_ref());
+        let purged = self.versions.iter().flat_map(|versions| &versions.purged).flat_map(|purged| &purged.keys);
+        let of_shards = shards.flat_map(|shard| shard.companions.parts());
+        of_shards.chain(views.map(|absent| &absent.bitmap)).chain(purged.map(|keys| &keys.list))
+    }
+
+    /// Returns the manifest whose only split is a view: the shards of the view's split, in which the rows that the view leaves out are
+    /// deleted.
+    pub fn of_view(&self, view: &View) -> Manifest {
+        let lines = self.split(&view.split).map_or(&[][..], |split| &split.shards);
+        let mut lines = lines.iter();
+        let shards = view.shards.iter().filter_map(|shard| {
+            let mut line = lines.find(|line| line.file == shard.file)?.clone();
+            line.companions.of_split = std::mem::replace(&mut line.companions.deleted, shard.absent.clone());
+            Some(line)
+        });
+        let split = super::Split { name: view.name.clone(), shards: shards.collect() };
+        Manifest { splits: vec![split], ..self.clone() }
+    }
+
     /// Returns the manifest of a dataset whose shards hold the records of this version.
     pub fn without_versions(&self) -> Manifest {
         let requires = self.requires.iter().filter(|name| *name != VERSIONS).cloned().collect();
@@ -198,9 +252,9 @@ impl Manifest {
     pub fn next_version(&self, json: &[u8], command: &str) -> Manifest {
         let mut next = self.clone();
         let before = next.versions.take();
-        let (tags, purged, stored, columns, dropped) = match before {
-            Some(before) => (before.tags, before.purged, before.stored, before.columns, before.dropped),
-            None => (vec![], None, self.features.clone(), vec![], vec![]),
+        let (tags, purged, stored, columns, dropped, views) = match before {
+            Some(before) => (before.tags, before.purged, before.stored, before.columns, before.dropped, before.views),
+            None => (vec![], None, self.features.clone(), vec![], vec![], vec![]),
         };
         next.versions = Some(Box::new(Versions {
             number: self.version_number() + 1,
@@ -213,6 +267,7 @@ impl Manifest {
             stored,
             columns,
             dropped,
+            views,
         }));
         if let Err(at) = next.requires.binary_search_by(|name| name.as_str().cmp(VERSIONS)) {
             next.requires.insert(at, VERSIONS.to_owned());

@@ -2,6 +2,7 @@
 
 use super::{
     Companion, DIGITS, Deleted, FORMAT, FeatureType, FilePart, Manifest, Purged, Shard, Split, TAIL, Tag, Versions,
+    View, ViewShard,
 };
 use crate::checksum;
 use std::fmt::Write;
@@ -40,6 +41,9 @@ impl Manifest {
             format!("    {{\"name\": {}, \"shards\": {shards}}}", text(&s.name))
         };
         member("splits", &array(self.splits.iter().map(split), "  "));
+        if !self.views().is_empty() {
+            member("views", &array(self.views().iter().map(view_line), "  "));
+        }
         self.private.iter().for_each(|(name, value)| member(name, &text(value)));
         let json = format!("{{\n{out}{}{}{}", TAIL.0, "0".repeat(DIGITS), TAIL.1);
         let crc = checksum::crc32c(json.as_bytes());
@@ -89,6 +93,25 @@ fn purged_line(purged: &Purged) -> String {
         .as_ref()
         .map_or(String::new(), |keys| format!(", \"keys\": {{\"number\": {}, {}}}", keys.number, part(&keys.list)));
     format!("{{\"versions\": [{}]{keys}}}", versions.join(", "))
+}
+
+fn view_line(view: &View) -> String {
+    let conditions: Vec<_> = view.conditions.iter().map(|condition| text(condition)).collect();
+    let conditions = match conditions.is_empty() {
+        true => String::new(),
+        false => format!(", \"where\": [{}]", conditions.join(", ")),
+    };
+    let shard = |shard: &ViewShard| {
+        let absent =
+            |Deleted { rows, bitmap }: &Deleted| format!(", \"absent\": {{\"rows\": {rows}, {}}}", part(bitmap));
+        format!("      {{\"file\": {}{}}}", text(&shard.file), shard.absent.as_ref().map_or(String::new(), absent))
+    };
+    let shards = array(view.shards.iter().map(shard), "    ");
+    format!(
+        "    {{\"name\": {}, \"split\": {}{conditions}, \"shards\": {shards}}}",
+        text(&view.name),
+        text(&view.split)
+    )
 }
 
 /// Returns a line for each column and each dropped feature, in byte order of their names.

@@ -3,22 +3,21 @@
 use super::base;
 use super::commit::{Basis, commit, each_shard};
 use super::parts_file::{Holds, PartsFile};
-use super::purge::{PurgedKeyList, purged_keys};
-use super::{ChangeOptions, NewVersion};
+use super::{ChangeOptions, NewVersion, views};
 use crate::commit::{Directory, unique};
 use crate::error::ShardError;
 use crate::pack::{PackedShards, write_split_shards};
 use crate::place::{Place, StoreFolder};
 use crate::progress::Progress;
+use crate::purged_keys;
 use crate::split::manifest_store;
-use crate::writer::keys::{Keys, each_of};
+use crate::writer::keys::{Keys, each_in};
 use crate::{Error, Options, Plan, plan_splits};
 use shardtool_format::manifest::{self, Manifest, Shard};
-use shardtool_format::names;
 use shardtool_read::{Dataset, Split};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Keys and classes that messages list.
 const LISTED: usize = 5;
@@ -92,11 +91,11 @@ pub struct AppendedSplit {
 pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Appended, Error> {
     let dataset = base::open(&options.pack.destination)?;
     let (plans, packing, new_classes) = plans(&dataset, options)?;
-    let purged = purged_keys(&dataset)?;
+    let purged = purged_keys::of(&dataset)?;
     let mut splits = vec![];
     for plan in &plans {
         let keys = plan.keys().into_iter().flatten().map(str::as_bytes);
-        refuse_purged(&dataset, purged.as_ref(), keys)?;
+        purged_keys::refuse_keys(dataset.path(), purged.as_ref(), keys)?;
         splits.push(planned(&dataset, plan, options)?);
     }
     if options.change.dry_run {
@@ -111,7 +110,7 @@ pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Append
 
 /// Checks as much of a plan as is known before the source is read, and returns what it would append.
 fn planned(dataset: &Dataset, plan: &Plan, options: &AppendOptions) -> Result<AppendedSplit, Error> {
-    let split = dataset.split(plan.split())?;
+    let [split] = base::splits(dataset, &[plan.split().to_owned()])?[..] else { unreachable!("one name was given") };
     manifest_store::grown(dataset.path(), manifest_store::of_schema(plan.schema()), dataset.manifest(), plan.split())?;
     let mut keys = Keys::default();
     plan.keys().into_iter().flatten().for_each(|key| {
@@ -132,21 +131,6 @@ fn planned(dataset: &Dataset, plan: &Plan, options: &AppendOptions) -> Result<Ap
         shards: plan.shard_count() as u64,
         bytes: plan.source_bytes(),
     })
-}
-
-/// Refuses keys that were purged.
-///
-/// # Errors
-/// [`ShardError::PurgedKeys`].
-fn refuse_purged<'k>(
-    dataset: &Dataset,
-    purged: Option<&PurgedKeyList>,
-    keys: impl Iterator<Item = &'k [u8]>,
-) -> Result<(), Error> {
-    let mut found = keys.filter(|key| purged.is_some_and(|purged| purged.contains(key)));
-    let Some(first) = found.next() else { return Ok(()) };
-    let (path, key) = (base::folder(dataset), String::from_utf8_lossy(first).into_owned());
-    Err(Error::Shard(ShardError::PurgedKeys { path, count: 1 + found.count() as u64, key }))
 }
 
 /// Returns the rows of a split that have one of these keys, by the number of the shard.
@@ -267,7 +251,7 @@ fn pack_all<P: Place>(
     progress: &dyn Progress,
     added: &mut Vec<Added<P>>,
 ) -> Result<(), Error> {
-    let purged = purged_keys(dataset)?;
+    let purged = purged_keys::of(dataset)?;
     for plan in plans {
         let split = dataset.split(plan.split())?;
         // The same append, started again, continues after its finished shards.
@@ -277,9 +261,9 @@ fn pack_all<P: Place>(
         added.push(Added { split: split.name().to_owned(), packed, keys: Keys::default(), replaced: HashMap::new() });
         let added = added.last_mut().expect("added above");
         for shard in &added.packed.split.shards {
-            each_key(&added.packed.place, shard, |key| {
+            each_in(&added.packed.place, shard, |key| {
                 added.keys.insert(key);
-                refuse_purged(dataset, purged.as_ref(), std::iter::once(key))
+                purged_keys::refuse_keys(dataset.path(), purged.as_ref(), std::iter::once(key))
             })?;
         }
         added.replaced = rows_with(dataset, split, &added.keys, options.replace)?;
@@ -293,13 +277,6 @@ pub(super) fn shards_name(split: &str, of: impl Hash) -> String {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     format!("{split}-{:016}", hasher.finish() % 10u64.pow(16))
-}
-
-fn each_key<P: Place>(place: &P, shard: &Shard, visit: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-    let relative = names::index_path(Path::new(&shard.file));
-    let path = place.path().join(&relative);
-    let index = place.read(&relative)?.ok_or_else(|| Error::io("read", &path)(std::io::ErrorKind::NotFound.into()))?;
-    each_of(&index, &path, visit)
 }
 
 fn appended_key(dataset: &Dataset, split: &Split, key: &[u8]) -> Error {
@@ -324,12 +301,19 @@ fn put<P: Place>(
             bitmaps.insert(&split.entry().shards[*number].file, file.add_deleted(split, *number, rows)?);
         }
     }
+    let replaced = added.iter().map(|added| Ok::<_, Error>((dataset.split(&added.split)?, &added.replaced)));
+    let replaced: Vec<_> = replaced.collect::<Result<_, _>>()?;
+    let rows = replaced.iter().flat_map(|(split, rows)| {
+        rows.iter().map(|(number, rows)| (split.entry().shards[*number].file.as_str(), rows.as_slice()))
+    });
+    let views = views::without(dataset, &rows.collect(), &mut file)?;
     file.finish()?;
     let basis = Basis {
         shards: bitmaps.keys().map(|file| (*file).to_owned()).collect(),
         deleted: true,
         types: plans.iter().flat_map(Plan::features).map(|feature| feature.name).collect(),
         purged: true,
+        views: !bitmaps.is_empty(),
         everything: !new_classes.is_empty(),
         ..Basis::default()
     };
@@ -353,7 +337,7 @@ fn put<P: Place>(
                 })?;
                 // Another append may have come first.
                 for shard in split.shards.iter().filter(|shard| !known(dataset.manifest(), shard)) {
-                    each_key(place, shard, |key| match added.keys.contains(key) {
+                    each_in(place, shard, |key| match added.keys.contains(key) {
                         true => Err(appended_key(dataset, dataset.split(&added.split)?, key)),
                         false => Ok(()),
                     })?;
@@ -365,6 +349,9 @@ fn put<P: Place>(
                     shard.companions.deleted = Some(deleted.clone());
                 }
             });
+            if !bitmaps.is_empty() {
+                views::set(manifest, &views);
+            }
             manifest.classes.extend_from_slice(new_classes);
             // What was a column so far is stored in the new records.
             if let Some(versions) = &mut manifest.versions {

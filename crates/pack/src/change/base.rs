@@ -36,6 +36,9 @@ pub(super) fn splits<'d>(dataset: &'d Dataset, names: &[String]) -> Result<Vec<&
     let mut named: Vec<&Split> = vec![];
     for name in names {
         let split = dataset.split(name)?;
+        if dataset.view(name).is_some() {
+            return Err(Error::Shard(ShardError::OnlyView { path: folder(dataset), name: name.clone() }));
+        }
         if !named.iter().any(|other| other.name() == split.name()) {
             named.push(split);
         }

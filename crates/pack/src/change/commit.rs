@@ -19,6 +19,8 @@ pub(super) struct Basis {
     pub(super) features: Vec<String>,
     /// The features whose types matter, besides.
     pub(super) types: Vec<String>,
+    /// Whether the views matter.
+    pub(super) views: bool,
     /// Whether it matters which keys were purged.
     pub(super) purged: bool,
     /// Whether everything matters.
@@ -44,7 +46,8 @@ impl Basis {
         let types = self.features.iter().chain(&self.types).all(|feature| base.dtype(feature) == newest.dtype(feature));
         let purged = |manifest: &Manifest| manifest.versions.as_ref().and_then(|versions| versions.purged.clone());
         let purged = !self.purged || purged(base) == purged(newest);
-        !self.everything && purged && types && self.shards.iter().all(same)
+        let views = !self.views || base.views() == newest.views();
+        !self.everything && purged && views && types && self.shards.iter().all(same)
     }
 }
 

@@ -4,7 +4,8 @@ use super::append::shards_name;
 use super::base;
 use super::commit::{Basis, commit};
 use super::delete::LOCK;
-use super::{ChangeOptions, NewVersion};
+use super::parts_file::{Holds, PartsFile};
+use super::{ChangeOptions, NewVersion, views};
 use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::metadata::RecordStripper;
@@ -139,6 +140,14 @@ fn write<P: Place>(
     }
     place.sync(Path::new(names::INDEX_FOLDER))?;
     place.sync(Path::new(""))?;
+    let mut file = PartsFile::new(&place, Holds::Deleted);
+    let mut all = dataset.manifest().views().to_vec();
+    for view in &mut all {
+        if let Some((split, new)) = splits.iter().zip(&new).find(|(split, _)| split.name() == view.split) {
+            *view = views::moved(dataset, view, split, &new.shards, &mut file)?;
+        }
+    }
+    file.finish()?;
     let basis = Basis { everything: true, ..Basis::default() };
     let first = new.iter().find_map(|split| split.shards.first()).map(|shard| shard.file.clone());
     let has = |manifest: &Manifest| {
@@ -151,6 +160,7 @@ fn write<P: Place>(
                 split.shards.clone_from(&new.shards);
             }
         }
+        views::set(next, &all);
         if let Some(versions) = &mut next.versions {
             versions.stored.clone_from(&manifest.features);
             if splits.len() == dataset.splits().len() {
@@ -160,6 +170,7 @@ fn write<P: Place>(
         Ok(())
     });
     if made.is_err() {
+        file.discard();
         for shard in new.iter().flat_map(|split| &split.shards) {
             let _ = place.remove(&names::index_path(Path::new(&shard.file)));
             let _ = place.remove(Path::new(&shard.file));

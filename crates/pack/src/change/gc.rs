@@ -3,7 +3,7 @@
 
 use super::base;
 use crate::Error;
-use crate::commit::{Directory, Lock};
+use crate::commit::{Directory, Lock, final_name};
 use crate::error::ShardError;
 use crate::place::{self, Place};
 use crate::split::files::{SplitFiles, grown_split, unfinished_among};
@@ -76,7 +76,8 @@ pub(super) fn collect(directory: &Directory, options: &GcOptions) -> Result<Coll
     for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
         for name in Place::names(directory, Path::new(folder))? {
             let path = Path::new(folder).join(&name);
-            let is_packed = |name: &str| packed.iter().any(|split| split.is_written_name(name));
+            let is_packed =
+                |name: &str| packed.iter().any(|split| split.is_written_name(final_name(name).unwrap_or(name)));
             let ours = name.to_str().is_some_and(|name| is_ours(folder, name) && !is_packed(name));
             if ours && !named.contains(&path) {
                 collected.bytes += Place::length(directory, &path)?.unwrap_or(0);
@@ -98,6 +99,10 @@ pub(super) fn collect(directory: &Directory, options: &GcOptions) -> Result<Coll
 /// Returns whether this format gives a file of a folder its name: a shard, its index, a column, a bitmap, the manifest of a version, or
 /// what a killed `append` leaves. Other files are the user's.
 fn is_ours(folder: &str, name: &str) -> bool {
+    // What a killed process has not finished.
+    if let Some(whole) = final_name(name) {
+        return is_ours(folder, whole);
+    }
     let hex = |text: &str| text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let shard = |name: &str| {

@@ -12,7 +12,10 @@
 //! | `base` | the version that a change is based on |
 //! | `commit` | puts a change on top of the newest version |
 //! | `parts_file` | a file of the columns, or of the bitmaps, of many shards |
+//! | `chosen` | which records a change takes |
 //! | `delete` | deletes records |
+//! | `select` | makes and removes views |
+//! | `views` | what becomes of views when rows are deleted or moved |
 //! | `columns` | adds, replaces and drops columns |
 //! | `append` | adds records |
 //! | `compact` | writes the records of the newest version into new shards |
@@ -23,6 +26,7 @@
 
 mod append;
 mod base;
+mod chosen;
 mod columns;
 mod commit;
 mod compact;
@@ -31,18 +35,22 @@ mod gc;
 mod parts_file;
 mod purge;
 mod rollback;
+mod select;
 mod tags;
+mod views;
 
 pub use append::{AppendOptions, Appended, AppendedSplit, append};
+pub use chosen::ChosenRecords;
 pub use columns::{
     ChangedColumns, ColumnChange, ColumnOptions, ColumnRows, ColumnSource, ColumnValues, MissingRows, change_columns,
     column_rows, drop_columns,
 };
 pub use compact::{CompactOptions, Compacted, compact};
-pub use delete::{DeleteOptions, Deleted, RecordsToDelete, delete};
+pub use delete::{DeleteOptions, Deleted, delete};
 pub use gc::{Collected, GcOptions, gc};
 pub use purge::{PurgeOptions, Purged, purge};
 pub use rollback::rollback;
+pub use select::{SelectOptions, Selected, remove_view, select};
 pub use tags::{remove_tag, tag};
 
 /// What all changes have in common.

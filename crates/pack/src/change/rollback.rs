@@ -7,7 +7,7 @@ use super::{ChangeOptions, NewVersion};
 use crate::Error;
 use crate::commit::Directory;
 use crate::error::ShardError;
-use crate::place::{Place, StoreFolder};
+use crate::place::{self, Place, StoreFolder};
 use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
 use shardtool_read::{Dataset, manifest_of, parse_manifest};
@@ -63,6 +63,7 @@ fn write<P: Place>(dataset: &Dataset, earlier: &Manifest, options: &ChangeOption
         let earlier = earlier.next_version(b"", "");
         if let (Some(next), Some(before)) = (&mut manifest.versions, earlier.versions) {
             (next.stored, next.columns, next.dropped) = (before.stored, before.columns, before.dropped);
+            next.views = before.views;
         }
         (manifest.image, manifest.label, manifest.label_offset) = (earlier.image, earlier.label, earlier.label_offset);
         (manifest.classes, manifest.splits) = (earlier.classes, earlier.splits);
@@ -72,11 +73,7 @@ fn write<P: Place>(dataset: &Dataset, earlier: &Manifest, options: &ChangeOption
 
 /// Checks that all files of a version are there.
 fn check_files<P: Place>(place: &P, manifest: &Manifest) -> Result<(), Error> {
-    let mut files = BTreeSet::new();
-    for shard in manifest.splits.iter().flat_map(|split| &split.shards) {
-        files.extend([PathBuf::from(&shard.file), names::index_path(Path::new(&shard.file))]);
-        files.extend(shard.companions.parts().map(|part| Path::new(names::COLUMNS_FOLDER).join(&part.file)));
-    }
+    let files: BTreeSet<PathBuf> = place::files_of(manifest).collect();
     for file in files {
         if place.length(&file)?.is_none() {
             let (path, file) = (place.path().to_owned(), file.to_string_lossy().into_owned());

@@ -151,6 +151,25 @@ pub enum ShardError {
         /// The first such key.
         key: String,
     },
+    /// A name that cannot be that of a new view.
+    #[error("{} has a {} `{name}` already; {}", .path.display(), if *is_view { "view" } else { "split" },
+        if *is_view { "--replace replaces it, --remove removes it" } else { "give the view another name" })]
+    ViewName {
+        /// The dataset.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// Whether a view has it; else a split.
+        is_view: bool,
+    },
+    /// A view in the place of a split.
+    #[error("`{name}` is a view in {}, and this change is one of a split: name the split (a view's records are chosen by their keys)", .path.display())]
+    OnlyView {
+        /// The dataset.
+        path: PathBuf,
+        /// The view.
+        name: String,
+    },
     /// Keys of an appended source that were purged.
     #[error("{count} keys of the source were purged from {}, the first is `{key}`; nothing was changed: leave these samples out \
         (`purge --forget-keys` lets purged keys come back)", .path.display())]
@@ -170,8 +189,8 @@ pub enum ShardError {
         path: PathBuf,
     },
     /// A purge of a dataset with a pack that is not finished.
-    #[error("the pack of split `{split}` of {} is not finished, and may have what is to be purged; finish it, or remove its files \
-        (`shardtool clean`)", .path.display())]
+    #[error("the pack of split `{split}` of {} is not finished, and may have what is to be purged; finish it first \
+        (`shardtool status` says how)", .path.display())]
     UnfinishedPack {
         /// The dataset.
         path: PathBuf,

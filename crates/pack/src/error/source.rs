@@ -7,6 +7,15 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
+    /// A changed dataset as a source.
+    #[error("{}: a changed dataset (version {version}), whose shards have the records as they were before; write a version of it first \
+        (`shardtool export {} OUT --to tfrecord`), and give OUT", .path.display(), .path.display())]
+    ChangedDataset {
+        /// The dataset.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+    },
     /// The source does not exist.
     #[error("no such file or folder: {}; name a folder of images, a list or archives", .path.display())]
     NotFound {

@@ -18,7 +18,7 @@ use crate::shard_writer::{self, Counts};
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
-use crate::{Error, JpegLayout, OnError, Options, Plan, rejects, wait};
+use crate::{Error, JpegLayout, OnError, Options, Plan, purged_keys, rejects, wait};
 use shardtool_format::manifest::{Shard, Split};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -130,6 +130,7 @@ struct PackedSplit<P: Place> {
 fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progress) -> Result<Vec<Summary>, Error> {
     let splits: Vec<_> = plans.into_iter().map(|plan| (plan.options(options), plan)).collect();
     let progress = &AllSplits::new(progress);
+    refuse_purged::<P>(options, &splits)?;
     // Of each split, either the summary of a complete one, or what is to be published.
     let mut packed = vec![];
     for (options, plan) in &splits {
@@ -198,6 +199,15 @@ impl<P: Place> PackedShards<P> {
     pub(crate) fn finish(&self) -> Result<(), Error> {
         self.place.remove(&self.target.files().plan())
     }
+}
+
+/// Refuses purged keys that are known before the source is read.
+fn refuse_purged<P: Place>(options: &Options, splits: &[(Options, Plan)]) -> Result<(), Error> {
+    let Some(place) = P::open(&options.destination)? else { return Ok(()) };
+    let Some(manifest) = place.manifest()? else { return Ok(()) };
+    let purged = purged_keys::read(&place, &manifest)?;
+    let keys = splits.iter().filter_map(|(_, plan)| plan.keys()).flatten().map(str::as_bytes);
+    purged_keys::refuse_keys(&options.destination, purged.as_ref(), keys)
 }
 
 /// Packs a split, and does not add it to the manifest.

@@ -237,14 +237,9 @@ pub(crate) fn kept_manifests<P: Place>(place: &P) -> Result<Vec<(u64, Manifest)>
 
 /// Returns the files that a manifest names, by their paths in the dataset.
 pub(crate) fn files_of(manifest: &Manifest) -> impl Iterator<Item = PathBuf> {
-    let columns = |file: &String| Path::new(names::COLUMNS_FOLDER).join(file);
     let shards = manifest.splits.iter().flat_map(|split| &split.shards);
-    let purged = manifest.versions.iter().flat_map(|versions| &versions.purged).flat_map(|purged| &purged.keys);
-    let of_shards = shards.flat_map(move |shard| {
-        let parts = shard.companions.parts().map(move |part| columns(&part.file));
-        [PathBuf::from(&shard.file), names::index_path(Path::new(&shard.file))].into_iter().chain(parts)
-    });
-    of_shards.chain(purged.map(move |keys| columns(&keys.list.file)))
+    let shards = shards.flat_map(|shard| [PathBuf::from(&shard.file), names::index_path(Path::new(&shard.file))]);
+    shards.chain(manifest.parts().map(|part| Path::new(names::COLUMNS_FOLDER).join(&part.file)))
 }
 
 /// Makes a new manifest of the present one.

@@ -95,7 +95,7 @@ pub fn reshard(
         if source.is_bare() {
             return Err(Error::Shard(ShardError::Bare { path: source.shard_path(0) }));
         }
-        if let Some(difference) = Difference::between(&manifest, source.manifest()) {
+        if let Some(difference) = Difference::between(&manifest, &source.manifest().without_versions()) {
             let (destination, split) = (destination.to_owned(), source.name().to_owned());
             return Err(Error::Destination(DestinationError::Incompatible { destination, split, difference }));
         }

@@ -8,14 +8,28 @@ use crate::{Error, Options, Reason, Rejection};
 use shardtool_format::manifest::{DType, Manifest, Split};
 use shardtool_format::names;
 
+/// Returns the float64 features of the dataset that a split or records are added to.
+///
+/// # Errors
+/// As [`take`].
+pub(crate) fn wide(options: &Options) -> Result<Vec<String>, Error> {
+    let manifest = if options.force { None } else { manifest(options)? };
+    let features = manifest.into_iter().flat_map(|manifest| manifest.features);
+    Ok(features.filter(|feature| feature.dtype == DType::Float64).map(|feature| feature.name).collect())
+}
+
+fn manifest(options: &Options) -> Result<Option<Manifest>, Error> {
+    let Some(json) = read_manifest(&options.destination)? else { return Ok(None) };
+    let wrong = |source| DestinationError::Manifest { path: options.destination.join(names::MANIFEST), source };
+    Manifest::parse(&json).map(Some).map_err(|source| Error::Destination(wrong(source)))
+}
+
 /// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types.
 ///
 /// # Errors
 /// [`Error::Io`], [`DestinationError::Manifest`].
 pub(crate) fn take(splits: &mut [NamedSource], options: &Options) -> Result<(), Error> {
-    let Some(json) = read_manifest(&options.destination)? else { return Ok(()) };
-    let wrong = |source| DestinationError::Manifest { path: options.destination.join(names::MANIFEST), source };
-    let manifest = Manifest::parse(&json).map_err(|source| Error::Destination(wrong(source)))?;
+    let Some(manifest) = manifest(options)? else { return Ok(()) };
     let replaced = |there: &Split| splits.iter().any(|here| here.split == there.name);
     if !options.grows && manifest.splits.iter().all(replaced) {
         return Ok(());

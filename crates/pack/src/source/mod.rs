@@ -22,12 +22,14 @@ pub(crate) mod splits;
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
 use crate::input::Found;
+use crate::place::read_manifest;
 use crate::progress::Progress;
 use crate::{Error, Options};
 use archive::Archives;
 use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
+use shardtool_format::manifest::Manifest;
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
 use splits::{DividedSource, SplitSource};
@@ -59,6 +61,7 @@ pub(crate) struct NamedSource {
 /// lists and archives, [`Error::Stopped`], and [`Error::Io`].
 pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<Vec<NamedSource>, Error> {
     let source = &*local_path(&options.source);
+    refuse_changed(source)?;
     let given = options.classes.as_deref().map(ClassIds::read).transpose()?;
     let DividedSource { splits, folders, left_out } = splits::divide(source, options)?;
     if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
@@ -188,5 +191,17 @@ fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
             source_folder: source.to_owned(),
         })),
         false => Ok(()),
+    }
+}
+
+/// Refuses a changed dataset: its shards have the records as they were before.
+fn refuse_changed(source: &Path) -> Result<(), Error> {
+    let Ok(Some(json)) = read_manifest(source) else { return Ok(()) };
+    match Manifest::parse(&json).ok().and_then(|manifest| manifest.versions) {
+        Some(versions) => {
+            let (path, version) = (source.to_owned(), versions.number);
+            Err(Error::Source(SourceError::ChangedDataset { path, version }))
+        }
+        None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use crate::commit::{Directory, Lock};
 use crate::error::{DestinationError, Difference, ShardError};
 use crate::place::{self, Place};
 use crate::sample::SampleSchema;
-use crate::{Error, sample};
+use crate::{Error, purged_keys, sample};
 use shardtool_format::manifest::{FeatureType, Manifest, Split};
 use shardtool_format::names;
 use std::path::Path;
@@ -61,12 +61,15 @@ pub(crate) fn grown(folder: &Path, schema: Manifest, dataset: &Manifest, split: 
 /// Adds splits to the manifest, all at once. `schema` is their manifest without splits.
 ///
 /// # Errors
-/// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], and those of [`read`] and of writing.
+/// [`DestinationError::SplitExists`], [`DestinationError::Incompatible`], [`ShardError::PurgedKeys`], and those of [`read`] and of writing.
 pub(crate) fn add_splits<P: Place>(place: &P, schema: &Manifest, splits: &[Split]) -> Result<(), Error> {
     place.edit_manifest("pack", &mut |there| {
         // An edit whose answer was lost has added them already.
         if there.as_ref().is_some_and(|there| splits.iter().all(|split| there.split(&split.name) == Some(split))) {
             return Ok(None);
+        }
+        if let Some(there) = &there {
+            purged_keys::refuse(place, there, splits)?;
         }
         let mut manifest = None;
         for split in splits {
@@ -158,7 +161,8 @@ fn join(
 ) -> Result<Manifest, Error> {
     let (destination, split) = (folder.to_owned(), split.to_owned());
     let mut there = there.unwrap_or_else(|| schema.clone());
-    if there.split(&split).is_some() && !replacing {
+    let is_view = there.views().iter().any(|view| view.name == split);
+    if (there.split(&split).is_some() && !replacing) || is_view {
         return Err(Error::Destination(DestinationError::SplitExists { destination, split }));
     }
     there.splits.retain(|s| s.name != split);

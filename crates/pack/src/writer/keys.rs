@@ -2,7 +2,10 @@
 
 use crate::Error;
 use crate::error::DestinationError;
+use crate::place::Place;
 use shardtool_format::index::{self, Index};
+use shardtool_format::manifest::Shard;
+use shardtool_format::names;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
@@ -62,6 +65,21 @@ pub(crate) fn each_of(
     index.check(column).map_err(bad)?;
     let Some(keys) = index.variable(column) else { return Ok(()) };
     (0..index.records()).try_for_each(|row| keys.get(row).map_or(Ok(()), &mut visit))
+}
+
+/// As [`each`], of the index of a shard in a dataset.
+///
+/// # Errors
+/// As [`each`].
+pub(crate) fn each_in<P: Place>(
+    place: &P,
+    shard: &Shard,
+    visit: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let relative = names::index_path(Path::new(&shard.file));
+    let path = place.path().join(&relative);
+    let index = place.read(&relative)?.ok_or_else(|| Error::io("read", &path)(std::io::ErrorKind::NotFound.into()))?;
+    each_of(&index, &path, visit)
 }
 
 fn hash(key: &[u8]) -> u128 {

@@ -39,8 +39,10 @@ __all__ = [
     "pack_part",
     "preview",
     "purge",
+    "remove_view",
     "rollback",
     "run",
+    "select",
     "shapes_within",
     "tag",
     "verify",
@@ -128,6 +130,10 @@ class Dataset:
     @property
     def splits(self) -> list[str]:
         """Names of the splits."""
+
+    @property
+    def views(self) -> list[str]:
+        """Names of the views, which `select` makes."""
 
     @property
     def path(self) -> Path | str:
@@ -288,6 +294,38 @@ class Dataset:
         """Returns the files that no version needs, if the last `keep` versions (all) and tagged ones are kept; with `remove`, removes
         them. Raises `PackError`."""
 
+    def select(
+        self,
+        name: str,
+        /,
+        *,
+        where: str | Sequence[str] | None = None,
+        keys: Iterable[str | bytes] | None = None,
+        ids: Iterable[int] | None = None,
+        split: str | None = None,
+        ignore_unknown: bool = False,
+        replace: bool = False,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Makes a view: the records of a split (the only one), or of a view of it, that meet all conditions, or that have these keys, or
+        these ids, in the split's order. `dataset[name]` is then a split of them. Records that are appended later are not in it; a deleted
+        one leaves it. Returns the dataset at the new version. Raises `PackError`."""
+
+    def remove_view(
+        self,
+        name: str,
+        /,
+        *,
+        message: str | None = None,
+        author: str | None = None,
+        dry_run: bool = False,
+        single_writer: bool = False,
+    ) -> Dataset:
+        """Removes a view; its records stay. Raises `SplitError`, `PackError`."""
+
     def purge(
         self,
         /,
@@ -300,7 +338,8 @@ class Dataset:
     ) -> dict[str, Any]:
         """Removes deleted records from all versions: their bytes, keys and values. Every version that had one is written again without
         it; `at()` is the newest. Purged keys stay out of appends, unless `forget_keys`; `search` reads all files in the folder
-        afterwards. Returns a report: `version`, `records` of each split, `versions`, `shards`, `bytes`, `removed`, `remembered` (keys),
+        afterwards. Returns a report: `version`, `records` of each split, `versions`, `shards`, `bytes`, `removed`, `links` (of them, whose
+        bytes stay elsewhere), `remembered` (keys),
         `rejected` (lines of lists), `copies` (split and key of other records with a purged image), `others` (files that are not the
         dataset's), `found` (files in which something was found; `None` without `search`). Raises `PackError`."""
 
@@ -585,6 +624,19 @@ def delete(
     ignore_unknown: bool,
     change: dict[str, Any],
 ) -> dict[str, Any]: ...
+def select(
+    dataset: Any,
+    name: str,
+    kind: str,
+    texts: list[str],
+    keys: list[bytes],
+    ids: list[int],
+    split: str | None,
+    ignore_unknown: bool,
+    replace: bool,
+    change: dict[str, Any],
+) -> int: ...
+def remove_view(dataset: Any, name: str, change: dict[str, Any]) -> int | None: ...
 def columns_of_file(dataset: Any, file: Any, arguments: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]: ...
 def columns_of_values(
     dataset: Any, keys: list[bytes] | None, columns: list[dict[str, Any]], arguments: dict[str, Any], change: dict[str, Any]

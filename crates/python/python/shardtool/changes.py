@@ -61,19 +61,62 @@ def delete(
     single_writer: bool = False,
 ) -> Any:
     """Deletes the records that meet all conditions, or that have these keys, or these ids in a split."""
-    given = [name for name, value in (("where", where), ("keys", keys), ("ids", ids)) if value is not None]
-    if len(given) != 1:
-        raise OptionError(f"delete: expected one of `where`, `keys` and `ids`, found {' and '.join(given) or 'none'}")
     _shardtool.delete(
         dataset.path,
-        given[0],
-        _names(where),
-        [_key(key) for key in ([keys] if isinstance(keys, str | bytes) else keys or ())],
-        [_id(one) for one in (() if ids is None else ids)],
+        *_chosen("delete", where, keys, ids),
         _names(split),
         ignore_unknown,
         _change(message, author, dry_run, single_writer),
     )
+    return _newest(dataset, dry_run)
+
+
+def _chosen(
+    change: str,
+    where: str | Sequence[str] | None,
+    keys: Iterable[str | bytes] | None,
+    ids: Iterable[int] | None,
+) -> tuple[str, list[str], list[bytes], list[int]]:
+    """Returns which of the three is given, and all of them."""
+    given = [name for name, value in (("where", where), ("keys", keys), ("ids", ids)) if value is not None]
+    if len(given) != 1:
+        raise OptionError(f"{change}: expected one of `where`, `keys` and `ids`, found {' and '.join(given) or 'none'}")
+    listed = [_key(key) for key in ([keys] if isinstance(keys, str | bytes) else keys or ())]
+    return given[0], _names(where), listed, [_id(one) for one in (() if ids is None else ids)]
+
+
+def select(
+    dataset: Any,
+    name: str,
+    *,
+    where: str | Sequence[str] | None = None,
+    keys: Iterable[str | bytes] | None = None,
+    ids: Iterable[int] | None = None,
+    split: str | None = None,
+    ignore_unknown: bool = False,
+    replace: bool = False,
+    message: str | None = None,
+    author: str | None = None,
+    dry_run: bool = False,
+    single_writer: bool = False,
+) -> Any:
+    """Makes a view of the records that meet all conditions, or that have these keys, or these ids in the split."""
+    change = _change(message, author, dry_run, single_writer)
+    _shardtool.select(dataset.path, name, *_chosen("select", where, keys, ids), split, ignore_unknown, replace, change)
+    return _newest(dataset, dry_run)
+
+
+def remove_view(
+    dataset: Any,
+    name: str,
+    *,
+    message: str | None = None,
+    author: str | None = None,
+    dry_run: bool = False,
+    single_writer: bool = False,
+) -> Any:
+    """Removes a view."""
+    _shardtool.remove_view(dataset.path, name, _change(message, author, dry_run, single_writer))
     return _newest(dataset, dry_run)
 
 

@@ -63,6 +63,11 @@ pub fn verify(dataset: &Dataset, options: &Options<'_>) -> Report {
     let left = shards.par_iter().filter(|_| !options.stopped());
     let reports = left.map(|(split, number)| shard::verify(split, *number, options));
     let mut report = reports.reduce(Report::default, Report::join);
+    for view in dataset.view_names().filter_map(|name| dataset.view(name)) {
+        for number in 0..view.entry().shards.len() {
+            view.deleted_rows(number).err().into_iter().for_each(|error| report.add(error));
+        }
+    }
     report.sort();
     report
 }

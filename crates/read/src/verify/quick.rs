@@ -105,9 +105,8 @@ fn compare(split: &Split, number: usize) -> Result<QuickReport> {
 
 /// Compares the length of each file of columns and bitmaps with where the manifest says that its parts end.
 fn companion_files(dataset: &Dataset, report: &mut Report) -> Result<()> {
-    let shards = dataset.manifest().splits.iter().flat_map(|split| &split.shards);
     let mut ends = BTreeMap::<&str, u64>::new();
-    for part in shards.flat_map(|shard| shard.companions.parts()) {
+    for part in dataset.manifest().parts() {
         let end = ends.entry(&part.file).or_default();
         *end = (*end).max(part.end().unwrap_or(u64::MAX));
     }

@@ -22,8 +22,6 @@ mod reports;
 mod rewritten;
 mod search;
 
-pub(super) use keys::{PurgedKeyList, of as purged_keys};
-
 use super::commit::{Basis, commit};
 use super::gc::{self, GcOptions};
 use super::{ChangeOptions, NewVersion, base};
@@ -32,6 +30,7 @@ use crate::commit::{Directory, Lock, remove_abandoned};
 use crate::error::ShardError;
 use crate::place::{self, Place};
 use crate::progress::Progress;
+use crate::purged_keys::{self, PurgedKeyList};
 use crate::split::files::{grown_split, unfinished_splits};
 use chosen::Chosen;
 use rewritten::Rewritten;
@@ -40,6 +39,7 @@ use shardtool_format::manifest::{Manifest, Purged as PurgedMember};
 use shardtool_format::names;
 use shardtool_read::Dataset;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Options of [`purge`].
@@ -80,6 +80,8 @@ pub struct Purged {
     /// Files that no kept version needs and that were removed, by their paths in the dataset; those that could be removed now, if nothing
     /// was written.
     pub removed: Vec<PathBuf>,
+    /// Those of them that are links, or have other names: their bytes stay there.
+    pub links: Vec<PathBuf>,
     /// Purged keys that the dataset remembers, those of earlier purges included.
     pub remembered: u64,
     /// Inputs with a purged key that were removed from lists of rejected inputs.
@@ -112,23 +114,31 @@ pub fn purge(dataset: &Path, options: &PurgeOptions, progress: &dyn Progress) ->
     let chosen = Chosen::new(&directory, progress)?;
     let mut purged = chosen.purged();
     purged.copies = copies::find(&chosen, progress)?;
-    let known = keys::read(&directory, dataset.manifest())?;
+    let known = purged_keys::read(&directory, dataset.manifest())?;
     purged.remembered = known.as_ref().map_or(0, |known| known.len() as u64);
     let writes = !options.change.dry_run;
     let needles = if writes && options.search { Some(Needles::new(&chosen)?) } else { None };
     if writes && !chosen.is_empty() {
         write(&directory, &dataset, &chosen, known, options, progress, &mut purged)?;
+    } else if writes && options.forget_keys && known.is_some() {
+        purged.version = Some(forget(&directory, &dataset, &options.change)?);
+        purged.remembered = 0;
     }
     // A killed purge may have come to this.
     if !chosen.is_empty() || dataset.manifest().versions.as_ref().is_some_and(|versions| versions.purged.is_some()) {
-        purged.removed = remove_old(&directory, writes)?;
+        purged.removed = old_files(&directory, false)?;
+        purged.links = links(&directory, &purged.removed, &chosen);
+        if writes {
+            old_files(&directory, true)?;
+        }
     }
     if let Some(needles) = needles {
         let kept = place::kept_manifests(&directory)?.into_iter().map(|(_, manifest)| manifest);
         let all: Vec<_> = kept.chain([base::manifest(&directory)?]).collect();
         purged.found = Some(needles.search(dataset.path(), &all, progress)?);
     }
-    purged.others = others(&directory)?;
+    let removed = &purged.removed;
+    purged.others = others(&directory)?.into_iter().filter(|path| !removed.contains(path)).collect();
     Ok(purged)
 }
 
@@ -192,8 +202,32 @@ fn write(
     Ok(())
 }
 
+/// Removes the list of purged keys: they may come back.
+fn forget(directory: &Directory, dataset: &Dataset, options: &ChangeOptions) -> Result<NewVersion, Error> {
+    let basis = Basis { everything: true, ..Basis::default() };
+    commit(directory, dataset.manifest(), &basis, "purge --forget-keys", options, &|_| false, &mut |manifest| {
+        if let Some(purged) = manifest.versions.as_mut().and_then(|versions| versions.purged.as_mut()) {
+            purged.keys = None;
+        }
+        Ok(())
+    })
+}
+
+/// Returns those of these files, and of the shards with purged rows, that are links, or have other names: their bytes stay there.
+fn links(directory: &Directory, files: &[PathBuf], chosen: &Chosen) -> Vec<PathBuf> {
+    let shards = chosen.affected().map(|(file, _)| PathBuf::from(file));
+    let mut all: Vec<PathBuf> = files.iter().cloned().chain(shards).collect();
+    all.sort();
+    all.dedup();
+    let is_linked = |path: &PathBuf| {
+        let found = std::fs::symlink_metadata(Place::path(directory).join(path));
+        found.is_ok_and(|found| found.is_symlink() || found.nlink() > 1)
+    };
+    all.into_iter().filter(is_linked).collect()
+}
+
 /// Lists or removes the files that no kept version names any more, and removes what killed processes left.
-fn remove_old(directory: &Directory, remove: bool) -> Result<Vec<PathBuf>, Error> {
+fn old_files(directory: &Directory, remove: bool) -> Result<Vec<PathBuf>, Error> {
     if remove {
         for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
             if !Place::names(directory, Path::new(folder))?.is_empty() {

@@ -14,7 +14,9 @@ use crate::selection::Selection;
 use crate::{Error, Shards};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::{Builder, Element, Index, JPEG_ENTRIES};
-use shardtool_format::manifest::{Companions, DType, Deleted, FeatureType, FilePart, Manifest, Shard, Split};
+use shardtool_format::manifest::{
+    Companions, DType, Deleted, FeatureType, FilePart, Manifest, Shard, Split, View, ViewShard,
+};
 use shardtool_format::{DeletedRows, names};
 use shardtool_read::{Access, Dataset, FileBytes, Options};
 use std::collections::{BTreeMap, HashMap};
@@ -91,6 +93,17 @@ impl Rewritten {
                 bitmaps.entry(file).or_default().insert(*offset, (shard, deleted));
             }
         }
+        for manifest in chosen.manifests() {
+            for view in manifest.views() {
+                let lines = manifest.split(&view.split).map_or(&[][..], |split| &split.shards);
+                for ViewShard { file, absent } in &view.shards {
+                    if let (Some(absent), Some(line)) = (absent, lines.iter().find(|line| line.file == *file)) {
+                        let FilePart { file, offset, .. } = &absent.bitmap;
+                        bitmaps.entry(file).or_default().insert(*offset, (line, absent));
+                    }
+                }
+            }
+        }
         let rows = |shard: &Shard| chosen.shards.get(&shard.file).map_or(&[][..], |kept| &kept.rows);
         for parts in columns.into_values().filter(|parts| parts.values().any(|(shard, ..)| !rows(shard).is_empty())) {
             let mut file = PartsFile::new(directory, Holds::Columns);
@@ -135,6 +148,9 @@ impl Rewritten {
                 None => shard.companions = companions,
             }
         }
+        if let Some(versions) = &mut next.versions {
+            versions.views.iter_mut().for_each(|view| self.view(view));
+        }
         if is_new && self.stores_keys {
             let features = match &mut next.versions {
                 Some(versions) => &mut versions.stored,
@@ -146,6 +162,22 @@ impl Rewritten {
             }
         }
         (next != *manifest).then_some(next)
+    }
+
+    fn view(&self, view: &mut View) {
+        for shard in &mut view.shards {
+            if let Some(absent) = &shard.absent
+                && let Some(left) = self.deleted.get(&(absent.bitmap.file.clone(), absent.bitmap.offset))
+            {
+                shard.absent.clone_from(left);
+            }
+            if let Some(new) = self.shards.get(&shard.file) {
+                shard.file.clone_from(&new.file);
+            }
+        }
+        // Shards of which it has no row any more.
+        let records = |file: &str| self.shards.values().find(|new| new.file == file).map(|new| new.records);
+        view.shards.retain(|shard| records(&shard.file) != Some(shard.absent.as_ref().map_or(0, |absent| absent.rows)));
     }
 
     fn companions(&self, old: &Companions) -> Companions {

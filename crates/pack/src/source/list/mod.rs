@@ -111,7 +111,13 @@ fn columns(
     let listed = scan.columns.iter();
     let mut columns: Vec<_> = listed
         .filter(|(name, _)| !matches!(name.as_str(), PATH | KEY | LABEL) && !nesting.is_replaced(name))
-        .filter_map(|(name, inferred)| Some((name.clone(), inferred.column_type(name)?)))
+        .filter_map(|(name, inferred)| {
+            let dtype = match inferred.column_type(name)? {
+                DType::Float if !inferred.declared && options.wide.contains(name) => DType::Float64,
+                dtype => dtype,
+            };
+            Some((name.clone(), dtype))
+        })
         .collect();
     for column in options.arrays.iter().flat_map(|array| array.features().into_iter().skip(1)) {
         columns.push(free(column, "describes an array of the same name; rename the column")?);

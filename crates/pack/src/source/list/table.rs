@@ -93,7 +93,9 @@ pub(crate) fn list_table(
             labels.push(label(file, &row, classes)?);
         }
         for ((name, dtype, values), theirs) in table.columns.iter_mut().zip(&theirs) {
-            let cell = row.cell(name).map_or(Some(Values::Missing), |cell| cell.values(*dtype));
+            // As text has it, not as the inferred type does.
+            let read = if *theirs == Some(DType::Float64) { DType::Float64 } else { *dtype };
+            let cell = row.cell(name).map_or(Some(Values::Missing), |cell| cell.values(read));
             let fitted = match theirs {
                 Some(theirs) => cell.and_then(|value| value.fit_exactly(*theirs)),
                 None => cell,

@@ -27,6 +27,7 @@
 //! | `rejects` | the list of rejected inputs |
 //! | `plan` | assigns samples to shards |
 //! | `split` | the files of a split: names, plan files, manifest, whether it is complete |
+//! | `purged_keys` | the keys of purged records, which a dataset keeps out |
 //! | `wait` | waits for another process that packs the same split |
 //! | `conventions` | the content of records of existing shards |
 //! | `shard_writer` | writes one shard, and commits it with its index |

@@ -11,7 +11,7 @@ import shardtool as st
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
 SNIPPET = re.compile(r"(?:<!-- needs (\w+) -->\n)?```python\n(.*?)```", re.DOTALL)
 #: Pages, and the number of their snippets that need no framework.
-PAGES = {"../README.md": 0, "python.md": 29, "frameworks.md": 1, "troubleshooting.md": 3, "faq.md": 4, "recipes.md": 16, "view.md": 1, "change.md": 3}
+PAGES = {"../README.md": 0, "python.md": 29, "frameworks.md": 1, "troubleshooting.md": 3, "faq.md": 4, "recipes.md": 16, "view.md": 1, "change.md": 4}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -141,6 +141,7 @@ fn names_that_other_programs_parse_are_unchanged() {
     std::fs::write(folder.join("rows.csv"), format!("key,row\n{}", keys.collect::<String>())).unwrap();
     found += &section("column --json", &[&run("column add copied rows.csv --json")]);
     found += &section("delete --json", &[&run("delete copied --where image/class/label=0 --json")]);
+    found += &section("select --json", &[&run("select copied some --split train --where image/class/label=1 --json")]);
     found += &section("append --json", &[&run("append photos copied --replace --json")]);
     found += &section("tag --json", &[&run("tag copied paper --json")]);
     found += &section("dataset.json of a version", &[&read("copied/dataset.json")]);

@@ -1,6 +1,8 @@
 //! Tests of manifests.
 
-use super::{DIGITS, DType, FeatureType, Manifest, Shard, Split, TAIL};
+use super::{
+    DIGITS, DType, Deleted, FeatureType, FilePart, Manifest, Purged, PurgedKeys, Shard, Split, TAIL, View, ViewShard,
+};
 use crate::Error;
 use crate::checksum::{self, Sha256};
 use crate::example::Message;
@@ -32,7 +34,11 @@ fn example() -> Manifest {
 
 /// Returns the manifest's bytes with `from` replaced and the CRC corrected.
 fn forged(from: &str, to: &str) -> Vec<u8> {
-    let json = example().to_json();
+    forged_of(&example(), from, to)
+}
+
+fn forged_of(manifest: &Manifest, from: &str, to: &str) -> Vec<u8> {
+    let json = manifest.to_json();
     assert!(json.contains(from), "{from}");
     let (body, _) = json.split_at(json.len() - TAIL.1.len() - DIGITS);
     let body = body.replacen(from, to, 1);
@@ -168,4 +174,76 @@ fn fingerprint_covers_counts_lengths_and_crcs() {
         bytes.extend(0xabcu32.to_le_bytes());
     }
     assert_eq!(split.fingerprint(), checksum::crc32c(&bytes));
+}
+
+/// Version 2, with a view of three of the seven records, one of which is deleted, and with two purged keys.
+fn with_views() -> Manifest {
+    let part =
+        |end: &str, offset, bytes| FilePart { file: format!("0123456789abcdef.{end}"), offset, bytes, crc32c: 7 };
+    let rows = |rows, offset| Deleted { rows, bitmap: part("deleted", offset, 1) };
+    let mut manifest = example().next_version(b"", "select");
+    manifest.splits[0].shards[1].companions.deleted = Some(rows(1, 0));
+    let versions = manifest.versions.as_mut().unwrap();
+    let first = ViewShard { file: "train-00000.tfrecord".to_owned(), absent: None };
+    let second = ViewShard { file: "b".to_owned(), absent: Some(rows(3, 1)) };
+    let view = |name: &str, shards| View {
+        name: name.to_owned(),
+        split: "train".to_owned(),
+        conditions: vec!["a<\"2\"".to_owned()],
+        shards,
+    };
+    versions.views = vec![view("late", vec![second.clone()]), view("some", vec![first, second])];
+    let keys = PurgedKeys { number: 2, list: part("purged", 0, 96) };
+    versions.purged = Some(Purged { versions: vec![1], keys: Some(keys) });
+    manifest
+}
+
+#[test]
+fn views_are_written_read_and_are_splits() {
+    let manifest = with_views();
+    let read = Manifest::parse(manifest.to_json().as_bytes()).unwrap();
+    assert_eq!(read, manifest);
+    let split = |name: usize| read.of_view(&read.views()[name]).splits.remove(0);
+    assert_eq!((split(0).records(), split(0).shards.len()), (1, 1));
+    assert_eq!((split(1).records(), split(1).shards.len(), split(1).name), (4, 2, "some".to_owned()));
+    assert_ne!(split(0).fingerprint(), split(1).fingerprint());
+    assert_eq!(split(0).shards[0].companions.of_split, manifest.splits[0].shards[1].companions.deleted);
+    assert_eq!(read.parts().count(), 4);
+}
+
+#[test]
+fn refuses_views_and_purged_keys_that_cannot_be() {
+    let (some, last) = ("\"name\": \"some\"", "\"versions\": [1]");
+    let bitmap = "\"absent\": {\"rows\": 3";
+    for (from, to) in [
+        (some, "\"name\": \"train\""),
+        (some, "\"name\": \"early\""),
+        (some, "\"name\": \"late\""),
+        (some, "\"name\": \"a/b\""),
+        (some, "\"name\": \"_columns\""),
+        ("\"split\": \"train\"", "\"split\": \"test\""),
+        ("\"split\": \"train\"", "\"split\": \"validation\""),
+        ("      {\"file\": \"b\", \"absent\"", "      {\"file\": \"c\", \"absent\""),
+        (bitmap, "\"absent\": {\"rows\": 0"),
+        (bitmap, "\"absent\": {\"rows\": 5"),
+        (
+            "      {\"file\": \"train-00000.tfrecord\"},\n      {\"file\": \"b\"",
+            "      {\"file\": \"b\"},\n      {\"file\": \"b\"",
+        ),
+        ("\"offset\": 1, \"bytes\": 1", "\"offset\": 1, \"bytes\": 2"),
+        (last, "\"versions\": []"),
+        (last, "\"versions\": [0]"),
+        (last, "\"versions\": [1, 1]"),
+        (last, "\"versions\": [3]"),
+        ("\"number\": 2, \"file\"", "\"number\": 3, \"file\""),
+        (
+            "\"number\": 2, \"file\": \"0123456789abcdef.purged\"",
+            "\"number\": 2, \"file\": \"0123456789abcdef.deleted\"",
+        ),
+    ] {
+        let result = Manifest::parse(&forged_of(&with_views(), from, to));
+        assert!(matches!(result, Err(Error::ManifestValue { .. })), "{from} → {to}: {result:?}");
+    }
+    let untyped = forged_of(&with_views(), "\"split\": \"train\"", "\"split\": null");
+    assert!(matches!(Manifest::parse(&untyped), Err(Error::ManifestSyntax { .. })));
 }

@@ -509,6 +509,12 @@ impl Split {
         self.split.manifest().label_offset
     }
 
+    /// Number of the dataset's version, from 1.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.split.manifest().version_number()
+    }
+
     /// Identifies the records: eight hex digits.
     #[getter]
     fn fingerprint(&self) -> String {

@@ -6,6 +6,7 @@ import math
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,6 +141,45 @@ def test_two_processes_then_three_show_every_sample_once(dataset):
     shown = [i for run in [*first, *rest] for i in run["shown"]]
     assert sorted(shown) == list(range(COUNT))
     assert all(run["state"]["epoch"] == 1 for run in rest)
+
+
+VERSIONS = """
+    import datetime, sys
+    import torch.distributed as dist
+    import shardtool as st
+    from shardtool.torch import Loader
+
+    path, port, rank, newer = sys.argv[1], *map(int, sys.argv[2:5])
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2,
+                            timeout=datetime.timedelta(seconds=60))
+    for version in (1, 1 + rank * newer):
+        loader = Loader(st.Dataset(path, version=version).split("train"), 8, [st.ResizeTo(8)], remainder="mask", workers=1)
+        try:
+            next(iter(loader))
+            print("good")
+        except st.UsageError as error:
+            print(error)
+    dist.barrier()
+    dist.destroy_process_group()
+"""
+
+
+def test_ranks_that_would_read_two_versions_get_an_error(dataset, tmp_path):
+    """A change came between the openings of two ranks: neither waits for the other, and the later one names both versions."""
+    shutil.copytree(dataset, tmp_path / "set")
+    st.Dataset(tmp_path / "set").delete(split="train", ids=[0])
+    for newer in (0, 1):
+        port, runs = free_port(), []
+        for rank in range(2):
+            command = [sys.executable, "-c", textwrap.dedent(VERSIONS), str(tmp_path / "set"), *map(str, (port, rank, newer))]
+            runs.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        said = [run.communicate(timeout=120) for run in runs]
+        assert all(run.returncode == 0 for run in runs), said
+        lines = [line for out, _ in said for line in out.splitlines()]
+        errors = [line for line in lines if line != "good"]
+        assert len(lines) == 4 and len(errors) == newer, lines
+        for error in errors:
+            assert "train of version 1," in error and "train of version 2," in error and "`version=`" in error
 
 
 KILLED = """

@@ -401,6 +401,10 @@ class Split:
         """Subtracted from a stored label to get the class id."""
 
     @property
+    def version(self) -> int:
+        """Number of the dataset's version, from 1."""
+
+    @property
     def fingerprint(self) -> str:
         """Identifies the records: eight hex digits."""
 

@@ -204,6 +204,8 @@ class Loader(Generic[T, B]):
         before, self._bound = self._bound, found
         if before is None:
             self._compare_classes()
+            if self._replica.policy != "off":
+                launch.agree(found, self._splits)
         if before is None or before.place != found.place:
             launch.log.info("rank %d of %d, %s", found.rank, found.world_size, found.source)
             for message in found.ignored:

@@ -116,7 +116,10 @@ pub enum Error {
     StateVersion { found: u64, expected: u64 },
     #[error("member {member:?} of the resume state: expected {expected}")]
     StateMember { member: &'static str, expected: &'static str },
-    #[error("the resume state belongs to another dataset: its fingerprint is {state:08x}, this split's {dataset:08x}")]
+    #[error(
+        "the resume state belongs to another dataset, or another version of this one: its fingerprint is {state:08x}, this split's \
+         {dataset:08x} (`shardtool log --json` has those of all versions; open that of the state, `DATASET@N`)"
+    )]
     StateFingerprint { state: u32, dataset: u32 },
     #[error(
         "the resume state belongs to another source of the same split (checksum {state:08x}, this one {source_crc:08x}): \

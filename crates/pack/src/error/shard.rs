@@ -171,8 +171,8 @@ pub enum ShardError {
         name: String,
     },
     /// Keys of an appended source that were purged.
-    #[error("{count} keys of the source were purged from {}, the first is `{key}`; nothing was changed: leave these samples out \
-        (`purge --forget-keys` lets purged keys come back)", .path.display())]
+    #[error("{}: the key `{key}` of the source was purged from it{}; nothing was changed: leave what was purged out of the source \
+        (`purge --forget-keys` lets purged keys come back)", .path.display(), others(*count))]
     PurgedKeys {
         /// The dataset.
         path: PathBuf,
@@ -289,4 +289,13 @@ pub enum ShardError {
         /// A shard of the second.
         second: PathBuf,
     },
+}
+
+/// Returns what follows the first of some keys.
+fn others(count: u64) -> String {
+    match count {
+        0 | 1 => String::new(),
+        2 => ", and so was another key".to_owned(),
+        many => format!(", and so were {} other keys", many - 1),
+    }
 }

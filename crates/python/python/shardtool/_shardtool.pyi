@@ -296,8 +296,8 @@ class Dataset:
 
     def select(
         self,
-        name: str,
         /,
+        name: str,
         *,
         where: str | Sequence[str] | None = None,
         keys: Iterable[str | bytes] | None = None,
@@ -316,8 +316,8 @@ class Dataset:
 
     def remove_view(
         self,
-        name: str,
         /,
+        name: str,
         *,
         message: str | None = None,
         author: str | None = None,

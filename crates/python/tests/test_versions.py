@@ -387,6 +387,17 @@ def test_a_changed_dataset_is_no_source_of_shards(changing: st.Dataset, tmp_path
     assert gone not in keys(st.Dataset(tmp_path / "again")["train"])
 
 
+def test_a_dataset_as_source_keeps_the_names_of_classes_that_do_not_occur(changing: st.Dataset, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "few" / "owl").mkdir(parents=True)
+    shutil.copy(photos / "owl" / "000.jpg", tmp_path / "few" / "owl" / "new.jpg")
+    classes = tmp_path / "classes"
+    classes.write_text("\n".join(changing.classes))
+    st.pack(tmp_path / "few", tmp_path / "source", classes=classes)
+    appended = changing.append(tmp_path / "source", split="train")
+    assert appended.classes == changing.classes
+    assert appended["train"]["owl/new.jpg"]["label"] == changing.classes.index("owl")
+
+
 def test_a_version_with_columns_is_resharded(changing: st.Dataset, tmp_path: Path) -> None:
     names = keys(changing["train"])
     added = changing.add_columns({"key": names, "score": list(range(len(names)))}, split="train")

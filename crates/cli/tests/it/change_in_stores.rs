@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const URL: &str = "s3://bucket/data/set";
 
 /// Each changes the dataset `{}`; the versions are 2 and up.
-const CHANGES: [&str; 8] = [
+const CHANGES: [&str; 10] = [
     "column add {} captions.csv",
     "delete {} --keys gone.txt --message withdrawn",
     "append further {} --jobs 1",
@@ -21,6 +21,8 @@ const CHANGES: [&str; 8] = [
     "column drop {} caption",
     "rollback {} 4",
     "compact {} --jobs 1",
+    "select {} some --where image/class/label=1",
+    "delete {} --where image/class/label=1 --message withdrawn",
 ];
 
 /// Makes photographs of two classes, lists of columns and keys, and packs them into a folder and into the store.
@@ -85,10 +87,20 @@ fn changes_make_what_they_make_in_a_folder() {
         assert_eq!(found, contents(&bucket, &format!("here@{version}")).unwrap(), "version {version}");
         assert_eq!(
             found.as_array().unwrap().len(),
-            [12, 12, 10, 11, 11, 11, 11, 11, 11][version - 1],
+            [12, 12, 10, 11, 11, 11, 11, 11, 11, 11, 6][version - 1],
             "version {version}"
         );
     }
+    // A view has five records, which are deleted in the version after it.
+    for (version, records) in [(10, 5), (11, 0)] {
+        let keys = |dataset: &str| -> Vec<String> {
+            let listed = bucket.good(&["ls", &format!("{dataset}@{version}"), "--split", "some", "--json"]);
+            let listed: Value = serde_json::from_str(&listed).unwrap();
+            listed["listed"].as_array().unwrap().iter().map(|row| row["key"].to_string()).collect()
+        };
+        assert_eq!((keys(URL).len(), keys(URL)), (records, keys("here")));
+    }
+    bucket.refused(&["purge", URL], "a store cannot be locked");
     assert_eq!(contents(&bucket, &format!("{URL}@paper")), contents(&bucket, "here@2"));
     let log = bucket.good(&["log", URL]);
     assert!(log.contains("withdrawn") && log.contains("[paper]"), "{log}");

@@ -30,6 +30,7 @@ use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_format::manifest::Manifest;
+use shardtool_format::names;
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
 use splits::{DividedSource, SplitSource};
@@ -61,7 +62,7 @@ pub(crate) struct NamedSource {
 /// lists and archives, [`Error::Stopped`], and [`Error::Io`].
 pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<Vec<NamedSource>, Error> {
     let source = &*local_path(&options.source);
-    refuse_changed(source)?;
+    let dataset = dataset(source)?;
     let given = options.classes.as_deref().map(ClassIds::read).transpose()?;
     let DividedSource { splits, folders, left_out } = splits::divide(source, options)?;
     if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
@@ -99,6 +100,9 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     if !archives.is_empty() && !named.is_empty() {
         return Err(differing(source, "some of the splits are archives, and others are not"));
     }
+    // A dataset knows the names of all its classes; its records know those that occur.
+    let known = dataset.filter(|dataset| !dataset.classes.is_empty() && dataset.label_offset == 0);
+    let given = given.or(known.map(|dataset| ClassIds::in_order(dataset.classes, Some(source.join(names::MANIFEST)))));
     for (split, archives) in Archives::of_splits(archives, given, options, progress)? {
         let inputs = archives.files.iter().map(|file| file.file.name.clone()).collect();
         let source = Source::Archives(Box::new(archives));
@@ -194,14 +198,18 @@ fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
     }
 }
 
-/// Refuses a changed dataset: its shards have the records as they were before.
-fn refuse_changed(source: &Path) -> Result<(), Error> {
-    let Ok(Some(json)) = read_manifest(source) else { return Ok(()) };
-    match Manifest::parse(&json).ok().and_then(|manifest| manifest.versions) {
+/// Returns the manifest of a source that is a dataset; `None` if it is none, or cannot be read.
+///
+/// # Errors
+/// [`SourceError::ChangedDataset`]: its shards have the records as they were before.
+fn dataset(source: &Path) -> Result<Option<Manifest>, Error> {
+    let Ok(Some(json)) = read_manifest(source) else { return Ok(None) };
+    let manifest = Manifest::parse(&json).ok();
+    match manifest.as_ref().and_then(|manifest| manifest.versions.as_ref()) {
         Some(versions) => {
             let (path, version) = (source.to_owned(), versions.number);
             Err(Error::Source(SourceError::ChangedDataset { path, version }))
         }
-        None => Ok(()),
+        None => Ok(manifest),
     }
 }

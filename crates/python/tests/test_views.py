@@ -164,6 +164,22 @@ def test_a_damaged_or_absent_bitmap_delivers_no_record(changing: st.Dataset) -> 
     assert len(st.Dataset(seen.path)["train"][:]) == len(seen["train"])
 
 
+def test_a_view_with_a_deleted_row_delivers_no_record(changing: st.Dataset) -> None:
+    """A manifest that was edited by hand names the bitmap that the view had before the deletion."""
+    seen = changing.select("some", split="single", where="image/class/label=0")
+    less = seen.delete(split="single", keys=[seen["some"][0]["key"]])
+    path = Path(less.path) / "dataset.json"
+    line = next(line for line in path.read_text().splitlines() if '"absent"' in line)
+    before = (Path(less.path) / "_versions" / f"{seen.version:06}.json").read_text()
+    path.write_text(path.read_text().replace(line, next(line for line in before.splitlines() if '"absent"' in line)))
+    assert run("repair", less.path, "--reseal").returncode == 0
+    edited = st.Dataset(less.path)
+    assert len(edited["some"]) == len(seen["some"])
+    with pytest.raises(st.DamageError, match="a view has a row that its split has deleted"):
+        edited["some"][0]
+    assert not st.verify(less.path).good and len(edited["single"][:]) == len(less["single"])
+
+
 def test_views_of_a_mixture(changing: st.Dataset) -> None:
     seen = changing.select("zero", split="train", where="image/class/label=0")
     seen = seen.select("one", split="train", where="image/class/label=1")

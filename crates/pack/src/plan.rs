@@ -242,7 +242,7 @@ impl Plan {
         matches!(&self.work, Work::Files(plan) if plan.listing.stored)
     }
 
-    /// Returns whether labels of the source are ids that refer to a list of its own.
+    /// Returns whether labels of the source are ids that refer to the source's list of classes.
     pub(crate) fn has_class_ids(&self) -> bool {
         matches!(self.work, Work::Archives(_))
     }

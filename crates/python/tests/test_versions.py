@@ -383,6 +383,11 @@ def test_a_changed_dataset_is_no_source_of_shards(changing: st.Dataset, tmp_path
             st.pack(source, tmp_path / "again")
     command = [sys.executable, "-m", "shardtool", "export", less.path, tmp_path / "out", "--to", "tfrecord", "--split", "train"]
     subprocess.run(command, check=True, capture_output=True)
+    # Nor with a damaged manifest.
+    manifest = Path(less.path) / "dataset.json"
+    manifest.write_text(manifest.read_text().replace("requires", "require5"))
+    with pytest.raises(st.ShardtoolError, match=r"dataset\.json"):
+        st.pack(less.path, tmp_path / "again")
     st.pack(tmp_path / "out", tmp_path / "again")
     assert gone not in keys(st.Dataset(tmp_path / "again")["train"])
 

@@ -20,7 +20,7 @@ pub(crate) mod split_names;
 pub(crate) mod splits;
 
 use crate::class_ids::ClassIds;
-use crate::error::SourceError;
+use crate::error::{DestinationError, SourceError};
 use crate::input::Found;
 use crate::place::read_manifest;
 use crate::progress::Progress;
@@ -198,13 +198,20 @@ fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
     }
 }
 
-/// Returns the manifest of a source that is a dataset; `None` if it is none, or cannot be read.
+/// Returns the manifest of a source that is a dataset; `None` for other sources.
 ///
 /// # Errors
-/// [`SourceError::ChangedDataset`]: its shards have the records as they were before.
+/// [`SourceError::ChangedDataset`]: its shards have the records as they were before; [`DestinationError::Manifest`] for a damaged
+/// manifest of a dataset that keeps earlier versions, and was therefore changed.
 fn dataset(source: &Path) -> Result<Option<Manifest>, Error> {
     let Ok(Some(json)) = read_manifest(source) else { return Ok(None) };
-    let manifest = Manifest::parse(&json).ok();
+    let manifest = match Manifest::parse(&json) {
+        Err(damage) if exists(&source.join(names::VERSIONS_FOLDER))?.is_some() => {
+            let path = source.join(names::MANIFEST);
+            return Err(Error::Destination(DestinationError::Manifest { path, source: damage }));
+        }
+        manifest => manifest.ok(),
+    };
     match manifest.as_ref().and_then(|manifest| manifest.versions.as_ref()) {
         Some(versions) => {
             let (path, version) = (source.to_owned(), versions.number);

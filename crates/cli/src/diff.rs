@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::headings;
-use crate::open::{CacheArguments, all};
+use crate::open::{CacheArguments, SourcesArgument, all};
 use crate::output::Output;
 use crate::text;
 use serde_json::{Value, json};
@@ -26,6 +26,8 @@ pub(crate) struct Arguments {
     b: PathBuf,
     #[command(flatten)]
     cache: CacheArguments,
+    #[command(flatten)]
+    sources: SourcesArgument,
     /// One split [default: all of both]
     #[arg(long, help_heading = headings::RECORDS)]
     split: Option<String>,
@@ -126,7 +128,10 @@ impl Difference {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
-    let (a, b) = (arguments.cache.open(&arguments.a)?, arguments.cache.open(&arguments.b)?);
+    let (a, b) = (
+        arguments.cache.open(&arguments.a, &arguments.sources)?,
+        arguments.cache.open(&arguments.b, &arguments.sources)?,
+    );
     let names: BTreeSet<String> = match &arguments.split {
         Some(name) => [a.split(name)?.name().to_owned(), b.split(name)?.name().to_owned()].into(),
         None => all(&a)?.iter().chain(all(&b)?).map(|split| split.name().to_owned()).collect(),

@@ -5,29 +5,47 @@ use crate::exit::Exit;
 use crate::headings;
 use crate::interrupt::{self, Interrupted};
 use crate::output::Output;
-use crate::pack::NamesArgument;
+use crate::pack::{NamesArgument, SourceArguments};
 use crate::progress::Images;
 use crate::text;
 use serde_json::json;
 use shardtool_format::printable;
-use shardtool_pack::{AdoptOptions, Conventions, adopt};
+use shardtool_pack::{
+    AdoptOptions, Conventions, IndexedAs, IndexedSource, Options, Summary, adopt, index_source, indexed_as,
+};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Turn existing TFRecord files into a dataset: writes an index for each and a manifest, leaves the files as they are
+/// Make a dataset of files that stay where they are: folders of images, lists, tars, MDS, TFRecord
+///
+/// Writes a manifest and an index for each shard, and copies nothing: the index says where the bytes lie. Records, keys, labels and
+/// order are those that `shardtool pack` would make of the same SOURCE with the same options. tars must not be compressed. If the
+/// source has changed, the same command describes it anew.
+///
+/// TFRecord files are shards as they are.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// TFRecord files, in one folder unless --out is given
+    /// Folder of images, a list, or archives; TFRecord files
     ///
-    /// In a store, URLs or globs of URLs.
-    #[arg(required = true)]
+    /// A folder, a file, or a glob in quotes; several TFRecord files, in one folder unless --out is given. Also URLs.
+    #[arg(required = true, value_name = "SOURCE")]
     files: Vec<PathBuf>,
-    /// Folder for indexes, manifest and links
+    /// Folder or URL of the dataset [default: the source's]
     ///
-    /// For files on read-only storage: the folder gets links to the files.
+    /// For a source that is only read. Whoever opens the dataset must allow the source (`--source`). For TFRecord files, the folder
+    /// gets links to them.
     #[arg(long, value_name = "DIR", help_heading = headings::OUTPUT)]
     out: Option<PathBuf>,
+    /// Further folder in which files may lie
+    ///
+    /// For links in the source that lead out of it: a folder, or the beginning of a URL. May be repeated. Whoever opens the dataset
+    /// must allow it too.
+    #[arg(long = "source", value_name = "PREFIX", help_heading = headings::SOURCE)]
+    sources: Vec<String>,
+    #[command(flatten)]
+    from: SourceArguments,
     /// Name of the split [default: from names]
     ///
     /// The split of the files that are named for it, or of all files if none is named for a split [default: the split in
@@ -81,6 +99,95 @@ impl ConventionsArguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
+    match &arguments.files[..] {
+        [source] => match indexed_as(source, arguments.from.kind())? {
+            IndexedAs::Shards(files) => adopt_files(arguments, &files, out),
+            IndexedAs::VirtualShards => index(arguments, source, out),
+        },
+        files => adopt_files(arguments, files, out),
+    }
+}
+
+/// Describes a source in virtual shards.
+fn index(arguments: &Arguments, source: &Path, out: &mut Output) -> anyhow::Result<Exit> {
+    let mut options = Options::new(source, arguments.out.clone().unwrap_or_default());
+    arguments.from.apply(&mut options);
+    options.split = arguments.split.clone();
+    options.split_names = arguments.splits.split_names();
+    options.label_offset = arguments.conventions.label_offset;
+    options.entry_points = arguments.entries.written();
+    options.jobs = arguments.jobs.unwrap_or(options.jobs);
+    options.single_writer = arguments.single_writer;
+    interrupt::declare(Interrupted::Stops(
+        "interrupted: finished indexes are kept; the same command continues after them",
+    ));
+    let progress = Images::new("indexed");
+    let indexed = index_source(&options, &arguments.sources, &progress);
+    progress.finish();
+    let IndexedSource { dataset, splits, .. } = match indexed {
+        Ok(indexed) => indexed,
+        Err(error) => return crate::pack::failed(error),
+    };
+    let sources: BTreeSet<_> = splits
+        .iter()
+        .flat_map(|summary| &summary.split.shards)
+        .filter_map(|shard| shard.foreign.source.clone())
+        .collect();
+    let index_bytes = |summary: &Summary| summary.split.shards.iter().map(|shard| shard.index_bytes).sum::<u64>();
+    let rejected = splits.iter().map(|summary| summary.rejected).sum::<u64>();
+    if arguments.json {
+        let split = |summary: &Summary| {
+            let split = &summary.split;
+            json!({
+                "name": split.name, "records": split.records(), "shards": split.shards.len(),
+                "fingerprint": format!("{:08x}", split.fingerprint()), "samples": summary.samples,
+                "rejected": summary.rejected, "rejected_file": summary.rejected_file, "inputs": summary.inputs,
+                "left_out": summary.left_out, "classes": summary.classes, "source_bytes": summary.source_bytes,
+                "index_bytes": index_bytes(summary), "already_complete": summary.already_complete,
+            })
+        };
+        let splits: Vec<_> = splits.iter().map(split).collect();
+        out.json(&json!({"dataset": dataset, "splits": splits, "sources": sources}))?;
+        return Ok(if rejected > 0 { Exit::Finding } else { Exit::Success });
+    }
+    for summary in &splits {
+        let split = &summary.split;
+        let records = text::plural(split.records(), if summary.with_images { "image" } else { "record" });
+        writeln!(
+            out,
+            "{} {records} of {} as split {}; fingerprint {:08x}",
+            if summary.already_complete { "already indexed:" } else { "indexed" },
+            text::plural_irregular(summary.classes, "class", "classes"),
+            printable(&split.name),
+            split.fingerprint()
+        )?;
+        let (samples, rejected) = (text::plural(summary.samples, "sample"), text::count(summary.rejected));
+        writeln!(out, "  {samples} = {} + {rejected} rejected", text::plural(split.records(), "record"))?;
+        writeln!(
+            out,
+            "  {} stay where they are; the indexes of {} take {}",
+            text::bytes(summary.source_bytes),
+            text::plural(split.shards.len() as u64, "virtual shard"),
+            text::bytes(index_bytes(summary))
+        )?;
+        if let Some(file) = &summary.rejected_file {
+            let rejected = text::plural(summary.rejected, "input");
+            writeln!(out, "  {rejected} rejected; each is listed with its reason in {}", file.display())?;
+        }
+    }
+    for text in splits.first().map_or(&[][..], |summary| &summary.left_out) {
+        writeln!(out, "  left out: {}", text::printable(text.as_bytes()))?;
+    }
+    writeln!(out, "The dataset is {}", text::printable(dataset.to_string_lossy().as_bytes()))?;
+    for source in sources {
+        let source = printable(&source);
+        writeln!(out, "Its files lie elsewhere: open it with --source {source} (Python: source=\"{source}\")")?;
+    }
+    Ok(if rejected > 0 { Exit::Finding } else { Exit::Success })
+}
+
+/// Makes shards of TFRecord files.
+fn adopt_files(arguments: &Arguments, files: &[PathBuf], out: &mut Output) -> anyhow::Result<Exit> {
     let mut options = AdoptOptions::default();
     options.out = arguments.out.clone();
     options.split = arguments.split.clone();
@@ -91,7 +198,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     options.single_writer = arguments.single_writer;
     interrupt::declare(Interrupted::Stops("interrupted: the files are unchanged; the same command starts again"));
     let progress = Images::new("indexed");
-    let adopted = adopt(&arguments.files, &options, &progress);
+    let adopted = adopt(files, &options, &progress);
     progress.finish();
     let splits = adopted?;
     if arguments.json {

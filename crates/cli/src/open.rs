@@ -14,11 +14,30 @@ pub(crate) struct DatasetArgument {
     ///
     /// A path, a URL, or a glob in quotes.
     pub(crate) dataset: PathBuf,
+    #[command(flatten)]
+    pub(crate) sources: SourcesArgument,
 }
 
 impl DatasetArgument {
     pub(crate) fn open(&self) -> anyhow::Result<Dataset> {
-        Ok(Dataset::open(&self.dataset)?)
+        Ok(Dataset::open_with(&self.dataset, self.sources.options())?)
+    }
+}
+
+/// Which files of an indexed dataset are read.
+#[derive(clap::Args)]
+pub(crate) struct SourcesArgument {
+    /// Allow files of an indexed dataset that lie here
+    ///
+    /// A folder, or the beginning of a URL. Files in the dataset's own folder are allowed. May be repeated; the environment variable
+    /// SHARDTOOL_SOURCES names more, separated by commas.
+    #[arg(long = "source", value_name = "PREFIX", help_heading = headings::SOURCE, hide_short_help = true)]
+    sources: Vec<String>,
+}
+
+impl SourcesArgument {
+    pub(crate) fn options(&self) -> Options {
+        Options::default().with_sources(self.sources.iter().cloned())
     }
 }
 
@@ -39,8 +58,8 @@ pub(crate) struct CacheArguments {
 
 impl CacheArguments {
     /// Opens a dataset, with the cache if it is in an object store.
-    pub(crate) fn open(&self, dataset: &Path) -> anyhow::Result<Dataset> {
-        let mut options = Options::default();
+    pub(crate) fn open(&self, dataset: &Path, sources: &SourcesArgument) -> anyhow::Result<Dataset> {
+        let mut options = sources.options();
         if let Some(folder) = &self.cache {
             let cache = Cache::open(folder, self.cache_size);
             let cache = cache.with_context(|| format!("cannot use {} as a cache", folder.display()))?;
@@ -61,7 +80,7 @@ pub(crate) struct CachedDataset {
 
 impl CachedDataset {
     pub(crate) fn open(&self) -> anyhow::Result<Dataset> {
-        self.cache.open(&self.dataset.dataset)
+        self.cache.open(&self.dataset.dataset, &self.dataset.sources)
     }
 }
 

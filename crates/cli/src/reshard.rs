@@ -5,7 +5,7 @@ use crate::entries::EntriesArgument;
 use crate::exit::Exit;
 use crate::headings;
 use crate::interrupt::{self, Interrupted};
-use crate::open::{CacheArguments, CachedDataset, all, is_url, one_or_all};
+use crate::open::{CacheArguments, CachedDataset, SourcesArgument, all, is_url, one_or_all};
 use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
@@ -46,6 +46,8 @@ pub(crate) struct MergeArguments {
     datasets: Vec<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,
+    #[command(flatten)]
+    sources: SourcesArgument,
     #[command(flatten)]
     layout: Layout,
 }
@@ -90,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
 pub(crate) fn merge(arguments: &MergeArguments, out: &mut Output) -> anyhow::Result<Exit> {
     let mut splits = vec![];
     for path in &arguments.datasets {
-        splits.extend_from_slice(all(&arguments.cache.open(path)?)?);
+        splits.extend_from_slice(all(&arguments.cache.open(path, &arguments.sources)?)?);
     }
     write(&splits, &arguments.out, &arguments.layout, out)
 }

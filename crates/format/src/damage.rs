@@ -98,6 +98,10 @@ damage! {
     CompanionCrc,
     /// Manifest, index and frames do not agree on the number of records.
     RecordCount,
+    /// A source file of a virtual shard does not exist, or is no regular file.
+    MissingSource,
+    /// A source file of a virtual shard has another length than when it was described.
+    SourceLength,
     /// The index contradicts the manifest or a record.
     IndexMismatch,
     /// The shard is a gzip or zlib file.

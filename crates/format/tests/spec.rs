@@ -362,6 +362,7 @@ fn test_vectors_match_the_code() {
                         index_crc32c: 0,
                         sha256: None,
                         companions: Default::default(),
+                        foreign: Default::default(),
                     },
                     _ => panic!("{row:?}"),
                 };

@@ -39,6 +39,7 @@ fn opaque(folder: &Path, file: &str, n: u64) -> Shard {
         index_crc32c: crc32c(&index),
         sha256: None,
         companions: Default::default(),
+        foreign: Default::default(),
     }
 }
 

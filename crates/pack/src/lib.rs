@@ -12,6 +12,7 @@
 //! | `error` | errors, grouped by their cause |
 //! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
+//! | `virtual_source` | names of the files of a source that stays where it is |
 //! | `options` | options of a pack |
 //! | `input` | files and objects that are packed: lengths and bytes, by path or URL |
 //! | `commit` | files and folders that appear under their names when complete; locks |
@@ -80,6 +81,7 @@ mod selection;
 mod shard_writer;
 mod source;
 mod split;
+mod virtual_source;
 mod wait;
 mod writer;
 
@@ -105,7 +107,7 @@ pub use options::{
     Annotated, BoxFormat, BoxUnit, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind,
     SplitNames,
 };
-pub use pack::{Summary, pack, pack_splits};
+pub use pack::{IndexedAs, IndexedSource, Summary, index_source, indexed_as, pack, pack_splits};
 pub use parts::{
     Cleaned, CommitOptions, CommittedSplit, PackedPart, Part, SplitStatus, Unfinished, clean, commit_split, pack_part,
     status, write_plan, write_plans,

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::array::ArrayColumn;
 use crate::index_writer::IndexOptions;
+use crate::virtual_source::VirtualSource;
 use shardtool_decode::{self as decode, FloatRange, Format, Limits, Truncated};
 use shardtool_format::manifest::DType;
 use shardtool_format::names;
@@ -103,6 +104,8 @@ pub struct Options {
     /// How long to wait for another process that packs the same split, such as another rank of the same program; what it packed
     /// is then found complete. Not with `force`. Default: 0.
     pub wait: Duration,
+    /// Describes the source in virtual shards, which are not stored, and leaves it where it is ([`crate::index_source`]).
+    pub(crate) virtual_source: Option<VirtualSource>,
     /// Whether the dataset's list of classes may be the beginning of the split's.
     pub(crate) grows: bool,
     /// The float64 features of the dataset: numbers in text are then not rounded to float32.
@@ -337,6 +340,7 @@ impl Default for Options {
             wait: Duration::ZERO,
             grows: false,
             wide: vec![],
+            virtual_source: None,
             images_optional: false,
         }
     }

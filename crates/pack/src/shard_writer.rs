@@ -19,7 +19,8 @@ use std::path::Path;
 pub(crate) struct ShardWriter<P: Place = Directory> {
     number: usize,
     name: String,
-    file: P::File,
+    /// `None` if the shard is virtual.
+    file: Option<P::File>,
     index: IndexWriter,
     rejected: Vec<Rejection>,
     counts: Counts,
@@ -30,7 +31,7 @@ pub(crate) struct ShardWriter<P: Place = Directory> {
 pub(crate) struct Finished<P: Place = Directory> {
     number: usize,
     name: String,
-    file: P::File,
+    file: Option<P::File>,
     indexed: Indexed,
     rejected: Vec<Rejection>,
     counts: Counts,
@@ -103,10 +104,14 @@ impl<P: Place> ShardWriter<P> {
             image: schema.images.then(|| names::IMAGE_ENCODED.to_owned()),
             logical: logical(&features(schema)),
         };
+        let (file, index) = match options.virtual_source {
+            None => (Some(place.create(Path::new(&name))?), IndexWriter::new(&name, payload, options.index())),
+            Some(_) => (None, IndexWriter::new_virtual(&name, payload, options.index())),
+        };
         Ok(ShardWriter {
             number,
-            file: place.create(Path::new(&name))?,
-            index: IndexWriter::new(&name, payload, options.index()),
+            file,
+            index,
             name,
             rejected: vec![],
             counts: Counts::default(),
@@ -119,9 +124,19 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`], and those of the index.
     pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
-        let Record { frame, data_crc, entries, outcome, counted } = record;
-        self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
-        self.file.write(&frame)?;
+        let frame = match &mut self.file {
+            Some(file) => {
+                let Record { frame, data_crc, entries, .. } = record;
+                self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
+                file.write(&frame)?;
+                frame
+            }
+            None => {
+                self.index.push_virtual(&record)?;
+                record.frame
+            }
+        };
+        let (outcome, counted) = (record.outcome, record.counted);
         self.counts.optimized.add(&outcome);
         self.counts.truncated += u64::from(counted.truncated);
         self.counts.converted += u64::from(counted.converted);
@@ -147,8 +162,13 @@ impl<P: Place> ShardWriter<P> {
     /// [`Error::Io`].
     pub(crate) fn finish(self) -> Result<Finished<P>, Error> {
         let ShardWriter { number, name, mut file, index, rejected, counts, on_error: _ } = self;
-        file.flush()?;
-        let indexed = index.finish_with(&mut || file.readable())?;
+        if let Some(file) = &mut file {
+            file.flush()?;
+        }
+        let indexed = index.finish_with(&mut || match &mut file {
+            Some(file) => file.readable(),
+            None => unreachable!("the index of a virtual shard reads no record again"),
+        })?;
         Ok(Finished { number, name, file, indexed, rejected, counts })
     }
 }
@@ -175,7 +195,9 @@ impl<P: Place> Finished<P> {
         written: &mut Written,
     ) -> Result<(), Error> {
         let Finished { number, name, file, indexed, rejected, counts } = self;
-        file.publish()?;
+        if let Some(file) = file {
+            file.publish()?;
+        }
         after(progress, Step::Shard)?;
         let (place, list) = (files.place(), files::rejects_of(&name));
         match rejected.is_empty() {

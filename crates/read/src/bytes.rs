@@ -2,6 +2,7 @@
 
 use crate::mapping::Mapping;
 use crate::prefetch::prefetch;
+use crate::virtual_shard::VirtualShard;
 use crate::{Error, Result, open_regular};
 use memmap2::{Advice, UncheckedAdvice};
 use rustix::io::{ReadWriteFlags, preadv2};
@@ -13,7 +14,7 @@ use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 /// How the bytes of shards and indexes are read: mapped into memory, or by positional reads.
 ///
@@ -93,6 +94,7 @@ pub struct FileBytes {
     /// The mapped file, opened again when it is first read or its pages are first released.
     reopened: OnceLock<File>,
     exact: Once,
+    virtual_shard: Option<Arc<VirtualShard>>,
 }
 
 #[derive(Debug)]
@@ -105,6 +107,8 @@ enum Bytes {
     Cached(Box<CachedObject>),
     /// An object that is read nearly in order.
     Window(Box<Window>),
+    /// Source files on a disk.
+    Virtual(Arc<VirtualShard>),
 }
 
 /// Bytes that are compared at a time to confirm damage.
@@ -163,8 +167,28 @@ impl FileBytes {
         Ok(FileBytes::of(path, len, bytes))
     }
 
+    /// Returns the bytes of a virtual shard of `len` bytes, as [`FileBytes::open_ranges`] those of a stored one.
+    pub(crate) fn of_virtual(shard: VirtualShard, len: u64, in_store: bool, cache: Option<(&Cache, String)>) -> Self {
+        let (path, shard) = (shard.path().to_owned(), Arc::new(shard));
+        let object = || Object::composed(&path, len, shard.clone());
+        let bytes = match cache {
+            Some((cache, name)) if in_store => Bytes::Cached(Box::new(cache.object(object(), &name))),
+            None if in_store => Bytes::Object(Box::new(object())),
+            _ => Bytes::Virtual(shard.clone()),
+        };
+        FileBytes { virtual_shard: Some(shard), ..FileBytes::of(&path, len, bytes) }
+    }
+
     fn of(path: &Path, len: u64, bytes: Bytes) -> Self {
-        FileBytes { path: path.to_owned(), bytes, len, id: (0, 0), reopened: OnceLock::new(), exact: Once::new() }
+        FileBytes {
+            path: path.to_owned(),
+            bytes,
+            len,
+            id: (0, 0),
+            reopened: OnceLock::new(),
+            exact: Once::new(),
+            virtual_shard: None,
+        }
     }
 
     /// Returns the object, if the bytes are in a store.
@@ -173,7 +197,7 @@ impl FileBytes {
             Bytes::Object(object) => Some(object),
             Bytes::Cached(cached) => Some(cached.object()),
             Bytes::Window(window) => Some(window.object()),
-            Bytes::Map(_) | Bytes::File(_) => None,
+            Bytes::Map(_) | Bytes::File(_) | Bytes::Virtual(_) => None,
         }
     }
 
@@ -183,6 +207,11 @@ impl FileBytes {
             Bytes::Cached(cached) => Some(cached),
             _ => None,
         }
+    }
+
+    /// Returns the virtual shard, if these are the bytes of one.
+    pub(crate) fn virtual_shard(&self) -> Option<&VirtualShard> {
+        self.virtual_shard.as_deref()
     }
 
     /// Returns the length of the file when it was opened, in bytes.
@@ -330,7 +359,7 @@ impl FileBytes {
             }
             Bytes::Cached(cached) => return cached.read(range.clone(), buffer).map_err(failed),
             Bytes::Window(window) => return window.read(range.clone(), buffer).map_err(failed),
-            Bytes::Map(_) | Bytes::File(_) => {}
+            Bytes::Map(_) | Bytes::File(_) | Bytes::Virtual(_) => {}
         }
         let length = (range.end - range.start) as usize;
         if buffer.capacity() < length {
@@ -338,7 +367,10 @@ impl FileBytes {
             *buffer = Vec::with_capacity(length);
         }
         buffer.resize(length, 0);
-        self.pread(buffer, range.start).map_err(failed)
+        match &self.bytes {
+            Bytes::Virtual(shard) => shard.read(range, buffer),
+            _ => self.pread(buffer, range.start).map_err(failed),
+        }
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -379,6 +411,10 @@ impl FileBytes {
     }
 
     pub(crate) fn unreadable(&self, bytes: Range<u64>, source: io::Error) -> Error {
+        if source.get_ref().is_some_and(|error| error.is::<Error>()) {
+            let error = source.into_inner().expect("found above").downcast::<Error>();
+            return *error.expect("of this type");
+        }
         // The first request for a shard's bytes shows whether it exists.
         if self.object().is_some() && source.kind() == io::ErrorKind::NotFound {
             return Error::MissingShard { path: self.path.clone() };
@@ -405,6 +441,7 @@ impl FileBytes {
                 let length = std::num::NonZeroU64::new(length);
                 let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
             }
+            Bytes::Virtual(shard) => shard.will_need(range.start..range.start + length),
             Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
         }
     }
@@ -412,6 +449,9 @@ impl FileBytes {
     /// Returns whether the system has the page at an offset in memory. `false` if that is unknown, as on network file systems,
     /// and for objects in stores.
     pub(crate) fn is_in_memory(&self, at: u64) -> bool {
+        if let Bytes::Virtual(shard) = &self.bytes {
+            return shard.is_in_memory(at);
+        }
         // `mincore` would claim so of all files that belong to another user.
         let read = |file| preadv2(file, &mut [IoSliceMut::new(&mut [0])], at, ReadWriteFlags::NOWAIT);
         self.object().is_none() && self.file().is_ok_and(|file| read(file) == Ok(1))
@@ -429,7 +469,7 @@ impl FileBytes {
         self.exact.call_once(|| match &self.bytes {
             Bytes::Map(mapping) => drop(mapping.map().advise(Advice::Random)),
             Bytes::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
-            Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
+            Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) | Bytes::Virtual(_) => {}
         });
     }
 
@@ -437,6 +477,9 @@ impl FileBytes {
     /// maps them, from the page cache. Pages at the ends are dropped whole; dropped pages are read again when needed.
     pub(crate) fn release(&self, range: Range<u64>) {
         const PAGE: u64 = 4096;
+        if let Bytes::Virtual(shard) = &self.bytes {
+            return shard.release(range);
+        }
         if self.object().is_some() {
             return;
         }

@@ -9,6 +9,7 @@ use crate::shard::{Opening, Shard};
 use crate::shard_cache::ShardCache;
 use crate::shard_index::{Checked, content_name};
 use crate::version::{self, LoggedVersion};
+use crate::virtual_shard::SourceFiles;
 use crate::whole_files::parse_manifest;
 use crate::{Error, Record, Result, glob_files, metadata_if_exists};
 use rayon::prelude::*;
@@ -49,8 +50,24 @@ pub struct Dataset {
     splits: Vec<Split>,
     /// Each made on its first use.
     views: Arc<[OnceLock<Split>]>,
-    files: Arc<CompanionFiles>,
+    files: Arc<DatasetFiles>,
     options: Options,
+}
+
+/// The files that the shards of a dataset share.
+#[derive(Debug)]
+struct DatasetFiles {
+    companions: Arc<CompanionFiles>,
+    sources: Arc<SourceFiles>,
+}
+
+impl DatasetFiles {
+    fn new(folder: &Path, Options { access, cache, sources, .. }: &Options) -> Arc<Self> {
+        Arc::new(DatasetFiles {
+            companions: Arc::new(CompanionFiles::new(folder, *access, cache.clone())),
+            sources: Arc::new(SourceFiles::new(folder, sources)),
+        })
+    }
 }
 
 impl Dataset {
@@ -141,7 +158,7 @@ impl Dataset {
 
     fn with_manifest(folder: &Path, manifest: Manifest, checksum: u32, options: Options) -> Self {
         let manifest = Arc::new(manifest);
-        let files = Arc::new(CompanionFiles::new(folder, options.access, options.cache.clone()));
+        let files = DatasetFiles::new(folder, &options);
         let split = |n| Split::new(folder, &manifest, n, None, &files, options.clone());
         let splits = (0..manifest.splits.len()).map(split).collect();
         let views = manifest.views().iter().map(|_| OnceLock::new()).collect();
@@ -163,7 +180,8 @@ impl Dataset {
                 index_bytes: 0,
                 index_crc32c: 0,
                 sha256: None,
-                companions: manifest::Companions::default(),
+                companions: Default::default(),
+                foreign: Default::default(),
             };
             match manifest.splits.iter().position(|s| s.name == split) {
                 Some(at) => {
@@ -180,7 +198,7 @@ impl Dataset {
         offsets.sort_by(|a, b| a.0.cmp(&b.0));
         let manifest = Arc::new(manifest);
         let splits = offsets.into_iter().enumerate();
-        let none = Arc::new(CompanionFiles::new(Path::new(""), options.access, None));
+        let none = DatasetFiles::new(Path::new(""), &options);
         let split = |(n, (_, o))| Split::new(Path::new(""), &manifest, n, Some(o), &none, options.clone());
         let splits = splits.map(split).collect();
         Ok(Dataset { path: path.to_owned(), manifest, checksum: 0, splits, views: Arc::new([]), files: none, options })
@@ -264,7 +282,7 @@ struct Inner {
     /// The deleted rows of each shard, when they are known; empty if no shard has any.
     deleted: Vec<OnceLock<Arc<DeletedRows>>>,
     dropped: Arc<[String]>,
-    companion_files: Arc<CompanionFiles>,
+    files: Arc<DatasetFiles>,
     shards: ShardCache,
     options: Options,
 }
@@ -275,7 +293,7 @@ impl Split {
         manifest: &Arc<Manifest>,
         number: usize,
         bare: Option<Vec<Arc<[u64]>>>,
-        files: &Arc<CompanionFiles>,
+        files: &Arc<DatasetFiles>,
         options: Options,
     ) -> Self {
         let shards = &manifest.splits[number].shards;
@@ -283,7 +301,7 @@ impl Split {
         for shard in shards {
             starts.push(starts[starts.len() - 1] + shard.live_records());
         }
-        if let Some(cache) = options.cache.as_ref().filter(|_| is_url(folder)) {
+        if let Some(cache) = options.cache.as_ref().filter(|_| is_in_store(folder, shards)) {
             let names: Vec<_> =
                 shards.iter().flat_map(|shard| [false, true].map(|index| content_name(shard, index))).collect();
             cache.use_contents(names.iter().map(String::as_str));
@@ -300,7 +318,7 @@ impl Split {
                 false => vec![],
             },
             dropped: manifest.dropped_features().into(),
-            companion_files: files.clone(),
+            files: files.clone(),
             shards: ShardCache::new(shards.len(), most_open(folder, shards)),
             options,
         }))
@@ -331,9 +349,9 @@ impl Split {
         self.0.bare.is_some()
     }
 
-    /// Returns whether the split is in an object store.
+    /// Returns whether records are read from an object store.
     pub fn is_in_store(&self) -> bool {
-        is_url(&self.0.folder)
+        is_in_store(&self.0.folder, &self.entry().shards)
     }
 
     /// Returns the cache through which the split is read, if it is in an object store.
@@ -343,7 +361,7 @@ impl Split {
 
     /// Returns the bytes of memory that the indexes of open shards may take: 0 for files, which are mapped.
     pub fn index_memory(&self) -> u64 {
-        if self.is_in_store() { self.index_memory_in_store() } else { 0 }
+        if is_url(&self.0.folder) { self.index_memory_in_store() } else { 0 }
     }
 
     /// As [`Split::index_memory`], if the split was in an object store.
@@ -403,7 +421,7 @@ impl Split {
     }
 
     pub(crate) fn companion_files(&self) -> &CompanionFiles {
-        &self.0.companion_files
+        &self.0.files.companions
     }
 
     /// Returns a shard, and opens it if necessary.
@@ -424,8 +442,9 @@ impl Split {
                     Opening::Bare { offsets: offsets[number].clone(), image: inner.manifest.image.clone() }
                 }
                 None => {
-                    let overlay = Overlay::new(&inner.companion_files, &inner.manifest, &inner.dropped, entry);
-                    Opening::Indexed { entry, checked: inner.checked[number].clone(), overlay }
+                    let overlay = Overlay::new(&inner.files.companions, &inner.manifest, &inner.dropped, entry);
+                    let (checked, sources) = (inner.checked[number].clone(), &inner.files.sources);
+                    Opening::Indexed { entry, checked, overlay, sources }
                 }
             };
             Shard::open(self.shard_path(number), how, inner.manifest.message(), &inner.options)
@@ -515,6 +534,13 @@ impl Split {
             shard.bytes().will_need(range);
         }
     }
+}
+
+/// Returns whether the bytes of shards of a dataset in `folder`, or of source files of a virtual one, are in an object store.
+fn is_in_store(folder: &Path, shards: &[manifest::Shard]) -> bool {
+    let source =
+        |shard: &manifest::Shard| shard.foreign.source.as_deref().is_some_and(|source| is_url(Path::new(source)));
+    is_url(folder) || shards.iter().any(source)
 }
 
 /// Returns what a folder without a manifest is.

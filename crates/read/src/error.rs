@@ -249,6 +249,46 @@ pub enum Error {
         /// How it is compressed.
         compression: Compression,
     },
+    /// A source file of a virtual shard that the user did not allow.
+    #[error("{} is not in the dataset's folder{}", path.display(), allow_text(.allow))]
+    ForeignSource {
+        /// The source file; its path without links, if it is on a disk.
+        path: PathBuf,
+        /// What allows it; `None` if its name may leave the folder of the source, which nothing allows.
+        allow: Option<String>,
+    },
+    /// A source file of a virtual shard that does not exist.
+    #[error("source file {} {problem}", path.display())]
+    MissingSource {
+        /// The source file.
+        path: PathBuf,
+        /// What is there.
+        problem: &'static str,
+    },
+    /// A source file of a virtual shard that has another length than when it was indexed.
+    #[error("source file {}: {expected} bytes expected, {found} found: it was written again since `shardtool index`, which describes it anew", path.display())]
+    SourceLength {
+        /// The source file.
+        path: PathBuf,
+        /// Its length when it was indexed, in bytes.
+        expected: u64,
+        /// Its length, in bytes.
+        found: u64,
+    },
+    /// Bytes of a source file that are not those that were indexed.
+    #[error("bytes {} to {} of source file {}{} are not those that were indexed: the file was written again or is damaged", bytes.start, bytes.end, path.display(), of_record(&Some(*record), .key))]
+    SourceBytes {
+        /// The source file.
+        path: PathBuf,
+        /// Where the bytes lie in it.
+        bytes: Range<u64>,
+        /// The record, counted from 0 in its shard.
+        record: u64,
+        /// Its key, if the index has it.
+        key: Option<Vec<u8>>,
+        /// What is wrong with the record.
+        source: format::Error,
+    },
     /// A damaged record.
     #[error("{}, record {record}{}", path.display(), key_text(.key))]
     Record {
@@ -265,6 +305,15 @@ pub enum Error {
 
 fn of_record(record: &Option<u64>, key: &Option<Vec<u8>>) -> String {
     record.map_or(String::new(), |record| format!(", record {record}{}", key_text(key)))
+}
+
+fn allow_text(allow: &Option<String>) -> String {
+    match allow {
+        Some(allow) => {
+            format!(": allow it with --source {allow} (in Python `source=\"{allow}\"`, or SHARDTOOL_SOURCES={allow})")
+        }
+        None => ", and its name is no plain path: such files are not read".to_owned(),
+    }
 }
 
 fn at(record: &Option<u64>) -> String {
@@ -289,7 +338,10 @@ impl Error {
             | Error::AmbiguousVersion { .. }
             | Error::Condition { .. }
             | Error::NoShard { .. }
+            | Error::ForeignSource { .. }
             | Error::OutOfRange { .. } => None,
+            Error::MissingSource { .. } => Some(Damage::MissingSource),
+            Error::SourceLength { .. } => Some(Damage::SourceLength),
             Error::MissingShard { .. } => Some(Damage::MissingShard),
             Error::MissingIndex { .. } => Some(Damage::MissingIndex),
             Error::ShardLength { .. } => Some(Damage::ShardLength),
@@ -305,6 +357,7 @@ impl Error {
             | Error::Index { source, .. }
             | Error::Companion { source, .. }
             | Error::Bitmap { source, .. }
+            | Error::SourceBytes { source, .. }
             | Error::Record { source, .. } => Some(source.damage()),
         }
     }
@@ -334,6 +387,10 @@ impl Error {
             | Error::IndexMismatch { path, .. }
             | Error::RecordCount { path, .. }
             | Error::CompressedRecords { path, .. }
+            | Error::ForeignSource { path, .. }
+            | Error::MissingSource { path, .. }
+            | Error::SourceLength { path, .. }
+            | Error::SourceBytes { path, .. }
             | Error::Record { path, .. } => Some(path),
             Error::OutOfRange { .. } | Error::NoShard { .. } | Error::Condition { .. } => None,
         }

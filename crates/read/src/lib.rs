@@ -7,6 +7,7 @@
 //! | [`Options`] | how files are read, and what is checked |
 //! | [`named_version`], [`manifest_of`], [`kept_versions`], [`LoggedVersion`] | the versions of a dataset |
 //! | [`Shard`] | one shard and its index: records and columns |
+//! | [`SourceFiles`] | which source files of virtual shards are opened |
 //! | [`Rows`] | the rows of a shard that are not deleted |
 //! | [`Record`], [`Records`] | one record's bytes; those of a split, one after the other |
 //! | [`Value`], [`Number`] | the value of one feature, from the index where it has it; the numbers of all records |
@@ -44,6 +45,7 @@ mod value;
 mod value_ranges;
 pub mod verify;
 mod version;
+mod virtual_shard;
 mod whole_files;
 
 pub use bytes::{Access, FileBytes};
@@ -62,4 +64,5 @@ pub use shard::{LentIndex, Shard};
 pub use shardtool_store::cache::Cache;
 pub use value::Value;
 pub use version::{LoggedSplit, LoggedVersion, kept as kept_versions, log as version_log, manifest_of, named_version};
+pub use virtual_shard::SourceFiles;
 pub use whole_files::{parse_manifest, read_index, read_manifest};

@@ -17,6 +17,9 @@ pub struct Options {
     /// The version to open: its number, a tag, or the checksum of its manifest. Default: the newest, or the one that the path names
     /// (`PATH@VERSION`).
     pub version: Option<String>,
+    /// Where source files of virtual shards may lie, besides the dataset's own folder: folders, and prefixes of URLs. The environment
+    /// variable `SHARDTOOL_SOURCES` names more, separated by commas.
+    pub sources: Vec<String>,
 }
 
 impl Options {
@@ -35,6 +38,12 @@ impl Options {
     /// Sets the version to open.
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
+        self
+    }
+
+    /// Sets where source files of virtual shards may lie.
+    pub fn with_sources(mut self, sources: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.sources = sources.into_iter().map(Into::into).collect();
         self
     }
 

@@ -7,6 +7,7 @@ use crate::options::Options;
 use crate::overlay::{Overlaid, Overlay};
 use crate::prefetch::prefetch;
 use crate::shard_index::{Checked, ShardIndex, content_name, missing};
+use crate::virtual_shard::{SourceFiles, VirtualShard};
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Feature, Message, range_within};
 use shardtool_format::frame::{self, Check};
@@ -37,7 +38,7 @@ pub struct Shard {
 /// The offsets of a shard's records, from its index or from a scan of its frames.
 #[derive(Debug)]
 enum Directory {
-    Index(ShardIndex),
+    Index(Arc<ShardIndex>),
     /// A bare TFRecord file: the offset of each frame, and the feature that holds the image.
     Scan {
         offsets: Arc<[u64]>,
@@ -51,7 +52,12 @@ const PREFETCHED: u64 = 1088;
 /// What a shard is opened from.
 pub(crate) enum Opening<'a> {
     /// A shard of a manifest, with its index.
-    Indexed { entry: &'a manifest::Shard, checked: Checked, overlay: Option<Box<Overlay>> },
+    Indexed {
+        entry: &'a manifest::Shard,
+        checked: Checked,
+        overlay: Option<Box<Overlay>>,
+        sources: &'a Arc<SourceFiles>,
+    },
     /// A bare TFRecord file whose frames are known.
     Bare { offsets: Arc<[u64]>, image: Option<String> },
 }
@@ -63,19 +69,29 @@ impl Shard {
         message: Message,
         &Options { access, check, ref cache, .. }: &Options,
     ) -> Result<Self> {
-        let (known, content) = match &how {
-            Opening::Indexed { entry, .. } => (entry.bytes, Some(content_name(entry, false))),
-            Opening::Bare { .. } => (0, None),
+        let file = |known, content| {
+            let bytes = FileBytes::open_ranges(&path, access, known, cache.as_ref().zip(content));
+            bytes.map_err(|e| missing(e, |path| Error::MissingShard { path }))
         };
-        let bytes = FileBytes::open_ranges(&path, access, known, cache.as_ref().zip(content));
-        let bytes = bytes.map_err(|e| missing(e, |path| Error::MissingShard { path }))?;
-        let (records, length, directory, overlay) = match how {
+        let (records, length, bytes, directory, overlay) = match how {
             Opening::Bare { offsets, image } => {
-                (offsets.len() as u64, bytes.len(), Directory::Scan { offsets, image }, None)
+                let bytes = file(0, None)?;
+                (offsets.len() as u64, bytes.len(), bytes, Directory::Scan { offsets, image }, None)
             }
-            Opening::Indexed { entry, checked, overlay } => {
-                let index = ShardIndex::open(&path, entry, access, cache.as_ref(), checked)?;
-                (entry.records, entry.bytes, Directory::Index(index), overlay)
+            Opening::Indexed { entry, checked, overlay, sources } => {
+                let content = content_name(entry, false);
+                let stored =
+                    if entry.foreign.is_virtual { None } else { Some(file(entry.bytes, Some(content.clone()))?) };
+                let index = Arc::new(ShardIndex::open(&path, entry, access, cache.as_ref(), checked)?);
+                let bytes = match stored {
+                    Some(bytes) => bytes,
+                    None => {
+                        let shard = VirtualShard::new(&path, entry, index.clone(), sources.clone())?;
+                        let in_store = shard.is_in_store(path.parent().unwrap_or(&path));
+                        FileBytes::of_virtual(shard, entry.bytes, in_store, cache.as_ref().zip(Some(content)))
+                    }
+                };
+                (entry.records, entry.bytes, bytes, Directory::Index(index), overlay)
             }
         };
         Ok(Shard { path, records, length, bytes, directory, message, check, overlay })
@@ -517,6 +533,10 @@ impl Shard {
     /// Returns the error of a damaged record of this shard, with its key if the index has it; or that the whole file is
     /// compressed.
     pub(crate) fn damage(&self, row: u64, source: shardtool_format::Error) -> Error {
+        if let Some(damaged) = self.bytes.virtual_shard().and_then(|shard| shard.damaged_source(row)) {
+            let (path, bytes, key) = (damaged.path, damaged.bytes, self.known_key(row));
+            return Error::SourceBytes { path, bytes, record: row, key, source };
+        }
         let header = 0..self.bytes.len().min(frame::HEADER_BYTES as u64);
         let compression = self.bytes.with(header, |header| Ok::<_, Infallible>(compression(&source, header)));
         if let Ok(Ok(Some(compression))) = compression {

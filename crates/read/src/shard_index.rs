@@ -5,7 +5,7 @@ use crate::mapping::{self, Mapping};
 use crate::whole_files::read_open_index;
 use crate::{Error, Result};
 use shardtool_format::checksum::crc32c;
-use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable};
+use shardtool_format::index::{Column, Fixed, Index, Required, Scalar, Variable, VirtualColumns};
 use shardtool_format::{manifest, names};
 use shardtool_store::cache::Cache;
 use shardtool_store::{Object, read_whole};
@@ -136,6 +136,14 @@ impl ShardIndex {
 
     pub(crate) fn required(&self) -> &Required {
         &self.required
+    }
+
+    /// Returns the positions of the columns of a virtual shard.
+    ///
+    /// # Errors
+    /// [`Error::Index`].
+    pub(crate) fn virtual_columns(&self) -> Result<VirtualColumns> {
+        self.index.virtual_columns().map_err(|source| Error::Index { path: self.path.clone(), source })
     }
 
     /// Returns the minor version and the optional flags of the header.

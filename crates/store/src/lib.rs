@@ -57,7 +57,7 @@ mod version;
 mod window;
 mod write;
 
-pub use object::{Head, Object, read_whole};
+pub use object::{Compose, Done, Head, Object, read_whole};
 pub use stats::{Stats, count_refetched, stats};
 pub use upload::{Journal, PART_BYTES, Upload, abort_upload};
 pub use url::{is_url, lacks_slash, local_path};

@@ -3,16 +3,35 @@
 use crate::request;
 use crate::url::Url;
 use crate::verb::{self, Describe, Whole};
+use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 
-/// An object in a store. Holds no connection; cheap to clone.
+/// An object in a store, or what is read as one. Holds no connection; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Object {
     path: PathBuf,
-    url: Url,
+    bytes: Bytes,
     len: u64,
+}
+
+/// Where the bytes of an object come from.
+#[derive(Debug, Clone)]
+enum Bytes {
+    Url(Url),
+    Composed(Arc<dyn Compose>),
+}
+
+/// Receives the bytes of a range, on another thread or at once.
+pub type Done = Box<dyn FnOnce(io::Result<Vec<u8>>) + Send>;
+
+/// Makes the bytes of an object from those of other objects.
+pub trait Compose: Debug + Send + Sync {
+    /// Reads a range, which lies in the object and is not empty. Returns at once, and calls `done` when the bytes are there, or when
+    /// reading failed.
+    fn read_then(&self, range: Range<u64>, done: Done);
 }
 
 impl Object {
@@ -24,7 +43,7 @@ impl Object {
     pub fn open(path: &Path) -> io::Result<Self> {
         let url = Url::parse(path)?;
         let len = request::send(&url, Describe { checksum: false })?.len;
-        Ok(Object { path: path.to_owned(), url, len })
+        Ok(Object { path: path.to_owned(), bytes: Bytes::Url(url), len })
     }
 
     /// Names an object whose length is known, without a request.
@@ -34,10 +53,15 @@ impl Object {
     pub fn with_len(path: &Path, len: u64) -> io::Result<Self> {
         let url = Url::parse(path)?;
         request::check_supported()?;
-        Ok(Object { path: path.to_owned(), url, len })
+        Ok(Object { path: path.to_owned(), bytes: Bytes::Url(url), len })
     }
 
-    /// Returns the URL.
+    /// Makes an object of `len` bytes from other objects. `path` is for messages.
+    pub fn composed(path: &Path, len: u64, parts: Arc<dyn Compose>) -> Self {
+        Object { path: path.to_owned(), bytes: Bytes::Composed(parts), len }
+    }
+
+    /// Returns the URL; the path of a composed object.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -48,7 +72,7 @@ impl Object {
         self.len
     }
 
-    /// Reads a range with one request, unless it is empty. The answer has exactly the length of the range.
+    /// Reads a range, unless it is empty: with one request, or with those of the objects that it is composed of. The answer has exactly the length of the range.
     ///
     /// # Errors
     /// `UnexpectedEof` if the range leaves the object; otherwise as [`Object::open`].
@@ -57,14 +81,24 @@ impl Object {
         if range.is_empty() {
             return Ok(vec![]);
         }
-        request::send(&self.url, verb::Range(range))
+        match &self.bytes {
+            Bytes::Url(url) => request::send(url, verb::Range(range)),
+            Bytes::Composed(parts) => {
+                let (sender, receiver) = mpsc::sync_channel(1);
+                parts.read_then(range, Box::new(move |result| drop(sender.send(result))));
+                receiver.recv().unwrap_or_else(|_| Err(io::Error::other("the request was cancelled")))
+            }
+        }
     }
 
     /// As [`Object::read`], but returns at once, and calls `done` on another thread. Empty ranges are not allowed.
     pub fn read_then(&self, range: Range<u64>, done: impl FnOnce(io::Result<Vec<u8>>) + Send + 'static) {
         match self.check(&range) {
             Err(error) => done(Err(error)),
-            Ok(()) => request::send_then(self.url.clone(), verb::Range(range), done),
+            Ok(()) => match &self.bytes {
+                Bytes::Url(url) => request::send_then(url.clone(), verb::Range(range), done),
+                Bytes::Composed(parts) => parts.read_then(range, Box::new(done)),
+            },
         }
     }
 

@@ -2,8 +2,10 @@
 
 mod arguments;
 mod report;
+mod source_arguments;
 
 pub(crate) use arguments::{Arguments, NamesArgument};
+pub(crate) use source_arguments::SourceArguments;
 
 use crate::exit::{self, Exit};
 use crate::interrupt::{self, Interrupted};
@@ -49,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
 }
 
 /// Exits with a finding if `--on-error fail` stopped at a rejected input.
-fn failed(error: pack::Error) -> anyhow::Result<Exit> {
+pub(crate) fn failed(error: pack::Error) -> anyhow::Result<Exit> {
     match error {
         pack::Error::Rejected(_) | pack::Error::RejectedBefore { .. } => {
             exit::print_error(&error);

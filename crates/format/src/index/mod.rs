@@ -15,14 +15,16 @@ mod header;
 mod known;
 mod ranges;
 mod validity;
+mod virtual_shard;
 
 pub use build::Builder;
 pub use column::{Element, Fixed, Scalar, Variable};
 pub(crate) use header::MAGIC_0_1;
 pub use header::{ENTRY_BYTES, HEADER_BYTES, MAGIC, MAJOR_VERSION, MINOR_VERSION};
-pub use known::Required;
+pub use known::{Required, VirtualColumns};
 pub use ranges::ValueRange;
 pub use validity::Validity;
+pub use virtual_shard::{FramePart, SourceFile, SourceRange, frame_parts};
 
 use crate::{Error, Result, checksum};
 use header::Header;
@@ -41,6 +43,12 @@ pub const IMAGE_LENGTH: &str = "image_length";
 pub const KEY: &str = "key";
 /// Optional variable column: JPEG entry points of each image; empty for an image without entry points.
 pub const JPEG_ENTRIES: &str = "jpeg_entries";
+/// Variable column of a virtual shard: the [`SourceFile`]s that no earlier row has.
+pub const VIRTUAL_FILES: &str = "virtual_files";
+/// Variable column of a virtual shard: the [`SourceRange`]s of each record's frame.
+pub const VIRTUAL_RANGES: &str = "virtual_ranges";
+/// Variable column of a virtual shard: the bytes of each record's frame that lie in no source file.
+pub const VIRTUAL_BYTES: &str = "virtual_bytes";
 /// Prefix of the columns that hold a feature with at most one value per record; the feature's name follows.
 pub const FEATURE_PREFIX: &str = "feature:";
 /// Longest byte string in a column of [`FEATURE_PREFIX`], in bytes.
@@ -327,13 +335,14 @@ impl Column {
                 }
             }
         }
-        match variable.filter(|_| self.values_of().is_some()) {
-            Some(ranges) => {
-                match ranges.iter().position(|row| !row.unwrap_or_default().len().is_multiple_of(ValueRange::BYTES)) {
-                    Some(row) => Err((row as u64, "value ranges that are not a multiple of 12 bytes")),
-                    None => Ok(()),
-                }
-            }
+        let (entry, problem) = match &self.name {
+            name if name == VIRTUAL_RANGES => (SourceRange::BYTES, "source ranges that are not a multiple of 32 bytes"),
+            _ if self.values_of().is_some() => (ValueRange::BYTES, "value ranges that are not a multiple of 12 bytes"),
+            _ => return Ok(()),
+        };
+        let mut rows = variable.iter().flat_map(|ranges| ranges.iter());
+        match rows.position(|row| !row.unwrap_or_default().len().is_multiple_of(entry)) {
+            Some(row) => Err((row as u64, problem)),
             None => Ok(()),
         }
     }

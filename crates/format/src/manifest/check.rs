@@ -1,15 +1,15 @@
 //! Checks the values of a manifest's members.
 
 use super::{
-    DType, Deleted, FilePart, HMAC_BYTES, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard, Split, VERSIONS,
-    Versions, View, ViewShard,
+    DType, Deleted, FOREIGN, FilePart, HMAC_BYTES, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard, Split,
+    VERSIONS, Versions, View, ViewShard, foreign,
 };
 use crate::index::ALIGNMENT;
 use crate::{Error, Result, names};
 use std::collections::HashSet;
 
 /// The requirements that this version supports.
-const SUPPORTED: [&str; 2] = [SEQUENCE_EXAMPLE, VERSIONS];
+const SUPPORTED: [&str; 3] = [FOREIGN, SEQUENCE_EXAMPLE, VERSIONS];
 
 fn wrong(member: &'static str, value: &str, problem: &'static str) -> Error {
     Error::ManifestValue { member, value: value.to_owned(), problem }
@@ -27,7 +27,7 @@ pub(super) fn requires(requires: &[String]) -> Result<()> {
 }
 
 /// Checks that names are in byte order and unique.
-fn sorted<'a>(member: &'static str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+pub(super) fn sorted<'a>(member: &'static str, names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut before = None;
     for name in names {
         if before.is_some_and(|before| before >= name) {
@@ -54,6 +54,7 @@ impl Manifest {
             }
             for shard in &split.shards {
                 names::check_file_name("shard file", &shard.file)?;
+                foreign::check(shard)?;
                 if !files.insert(shard.file.as_str()) {
                     return Err(wrong("shard file", &shard.file, "listed twice"));
                 }

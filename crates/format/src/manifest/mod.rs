@@ -26,6 +26,7 @@
 //! ```
 
 mod check;
+mod foreign;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ mod versions;
 mod write;
 
 pub use check::check_tag;
+pub use foreign::{FOREIGN, Foreign};
 pub use versions::{
     Companion, Companions, Deleted, FilePart, HMAC_BYTES, Purged, PurgedKeys, Tag, VERSIONS, Versions, View, ViewShard,
 };
@@ -46,8 +48,8 @@ use std::collections::BTreeMap;
 
 /// Value of `"format"`.
 const FORMAT: &str = "shardtool";
-/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types or versions. Readers refuse
-/// another major version.
+/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types, versions or virtual
+/// shards. Readers refuse another major version.
 const FORMAT_VERSIONS: [&str; 2] = ["1.0", "1.1"];
 /// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
 const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
@@ -80,7 +82,7 @@ pub const PRIVATE_PREFIX: &str = "x-";
 /// The contents of a manifest.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Manifest {
-    /// What readers must support, in byte order: [`SEQUENCE_EXAMPLE`].
+    /// What readers must support, in byte order, besides [`FOREIGN`]: [`SEQUENCE_EXAMPLE`], [`VERSIONS`].
     #[serde(skip)]
     pub requires: Vec<String>,
     /// Program and version that wrote the manifest. Nothing depends on it.
@@ -201,6 +203,9 @@ pub struct Shard {
     /// Deleted rows, and columns that lie outside of the index.
     #[serde(skip)]
     pub companions: Companions,
+    /// Where its bytes lie, if they are not a file of the dataset.
+    #[serde(skip)]
+    pub foreign: Foreign,
 }
 
 impl Split {

@@ -1,8 +1,8 @@
 //! Reads a manifest: its CRC, then format and version, then everything else.
 
 use super::{
-    Companion, Companions, DIGITS, DType, Deleted, FORMAT, FeatureType, FilePart, Manifest, PRIVATE_PREFIX, Purged,
-    PurgedKeys, TAIL, Tag, VERSIONS, Versions, View, ViewShard,
+    Companion, Companions, DIGITS, DType, Deleted, FOREIGN, FORMAT, FeatureType, FilePart, Foreign, Manifest,
+    PRIVATE_PREFIX, Purged, PurgedKeys, TAIL, Tag, VERSIONS, Versions, View, ViewShard,
 };
 use crate::checksum::{self, Sha256};
 use crate::{Error, Result};
@@ -40,6 +40,11 @@ impl Manifest {
         manifest.requires = head.requires;
         if manifest.requires.iter().any(|required| required == VERSIONS) {
             manifest.take_versions(json)?;
+        }
+        if let Some(at) = manifest.requires.iter().position(|required| required == FOREIGN) {
+            super::check::sorted("requirement", manifest.requires.iter().map(String::as_str))?;
+            manifest.requires.remove(at);
+            manifest.take_foreign(json)?;
         }
         if head.crcs > 1 {
             return Err(Error::ManifestSyntax { problem: "duplicate field `crc32c`".to_owned() });
@@ -107,6 +112,44 @@ impl Manifest {
         self.versions = Some(Box::new(versions));
         Ok(())
     }
+}
+
+impl Manifest {
+    /// Reads the members of shards that are not files of the dataset, which are unknown members elsewhere.
+    fn take_foreign(&mut self, json: &[u8]) -> Result<()> {
+        let ForeignMembers { splits } = serde_json::from_slice(json).map_err(syntax)?;
+        for (split, lines) in self.splits.iter_mut().zip(splits) {
+            for (shard, ForeignLine { is_virtual, source }) in split.shards.iter_mut().zip(lines.shards) {
+                if is_virtual == Some(false) {
+                    let (value, problem) = (shard.file.clone(), "`virtual` is false: leave the member out");
+                    return Err(Error::ManifestValue { member: "shard", value, problem });
+                }
+                shard.foreign = Foreign { is_virtual: is_virtual.is_some(), source };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The members of a dataset with virtual shards.
+#[derive(Deserialize)]
+struct ForeignMembers {
+    #[serde(deserialize_with = "objects")]
+    splits: Vec<ForeignSplit>,
+}
+
+#[derive(Deserialize)]
+struct ForeignSplit {
+    #[serde(deserialize_with = "objects")]
+    shards: Vec<ForeignLine>,
+}
+
+#[derive(Deserialize)]
+struct ForeignLine {
+    #[serde(default, rename = "virtual", deserialize_with = "present")]
+    is_virtual: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    source: Option<String>,
 }
 
 /// The members of a changed dataset.

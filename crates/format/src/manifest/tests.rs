@@ -17,6 +17,7 @@ fn example() -> Manifest {
         index_crc32c: u32::MAX,
         sha256: None,
         companions: Default::default(),
+        foreign: Default::default(),
     };
     Manifest {
         classes: vec!["cat \"tom\"".to_owned(), "dög".to_owned()],

@@ -1,8 +1,8 @@
 //! Writes a manifest as canonical JSON.
 
 use super::{
-    Companion, DIGITS, Deleted, FORMAT, FeatureType, FilePart, Manifest, Purged, Shard, Split, TAIL, Tag, Versions,
-    View, ViewShard,
+    Companion, DIGITS, Deleted, FOREIGN, FORMAT, FeatureType, FilePart, Manifest, Purged, Shard, Split, TAIL, Tag,
+    Versions, View, ViewShard,
 };
 use crate::checksum;
 use std::fmt::Write;
@@ -15,9 +15,13 @@ impl Manifest {
         let mut member = |name: &str, value: &str| writeln!(out, "  {}: {value},", text(name)).expect("into a String");
         member("format", &text(FORMAT));
         let logical = self.features.iter().any(|feature| feature.dtype.is_logical());
-        member("version", &text(super::FORMAT_VERSIONS[usize::from(logical || self.versions.is_some())]));
-        if !self.requires.is_empty() {
-            let names: Vec<_> = self.requires.iter().map(|name| text(name)).collect();
+        let foreign = self.splits.iter().flat_map(|split| &split.shards).any(|shard| !shard.foreign.is_none());
+        let later = logical || foreign || self.versions.is_some();
+        member("version", &text(super::FORMAT_VERSIONS[usize::from(later)]));
+        let mut requires: Vec<_> = self.requires.iter().map(String::as_str).chain(foreign.then_some(FOREIGN)).collect();
+        requires.sort_unstable();
+        if !requires.is_empty() {
+            let names: Vec<_> = requires.iter().map(|name| text(name)).collect();
             member("requires", &format!("[{}]", names.join(", ")));
         }
         member("created_by", &text(&self.created_by));
@@ -149,17 +153,25 @@ fn companions(shard: &Shard) -> String {
     members
 }
 
+/// Returns the members of a shard that is not a file of the dataset, each after a comma.
+fn foreign(shard: &Shard) -> String {
+    let is_virtual = if shard.foreign.is_virtual { ", \"virtual\": true" } else { "" };
+    let source = |source: &String| format!(", \"source\": {}", text(source));
+    format!("{is_virtual}{}", shard.foreign.source.as_ref().map_or(String::new(), source))
+}
+
 fn shard_line(s: &Shard) -> String {
     let sha256 = s.sha256.map_or(String::new(), |digest| format!(", \"sha256\": \"{digest}\""));
     format!(
         "      {{\"file\": {}, \"records\": {}, \"bytes\": {}, \"crc32c\": \"{:08x}\", \"index_bytes\": {}, \
-         \"index_crc32c\": \"{:08x}\"{sha256}{}}}",
+         \"index_crc32c\": \"{:08x}\"{sha256}{}{}}}",
         text(&s.file),
         s.records,
         s.bytes,
         s.crc32c,
         s.index_bytes,
         s.index_crc32c,
-        companions(s)
+        companions(s),
+        foreign(s)
     )
 }

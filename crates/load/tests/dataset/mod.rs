@@ -120,5 +120,6 @@ pub(crate) fn write_shard(folder: &Path, file: &str, samples: &[Sample]) -> Shar
         index_crc32c: crc32c(&index),
         sha256: None,
         companions: Default::default(),
+        foreign: Default::default(),
     }
 }

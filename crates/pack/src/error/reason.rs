@@ -51,6 +51,17 @@ pub enum Reason {
     /// The file does not exist, or a symbolic link has no target.
     #[error("no such file, or a symbolic link without a target; restore it, or remove it from the source")]
     Missing,
+    /// A file that an index cannot name, since it is not in the folder of the source.
+    #[error("{file} is not in {}, to which the names in an index are relative; pack it, or index it from its own folder", folder.display())]
+    OutsideSource {
+        /// The file.
+        file: String,
+        /// The folder.
+        folder: std::path::PathBuf,
+    },
+    /// A file that would not be opened without the user's word.
+    #[error(transparent)]
+    ForeignSource(Box<shardtool_read::Error>),
     /// A symbolic link to a folder that contains it.
     #[error("a symbolic link back to a folder that contains it; remove the link")]
     LinkLoop,

@@ -35,6 +35,14 @@ pub enum SourceError {
         /// The URL.
         path: PathBuf,
     },
+    /// A source that cannot stay where it is.
+    #[error("{}: {problem}", .path.display())]
+    Virtual {
+        /// The source, or one of its files.
+        path: PathBuf,
+        /// Why, and what to do.
+        problem: String,
+    },
     /// A file of an unknown format.
     #[error("{}: unknown format; expected a folder of images, a list (.csv, .jsonl), TFRecord, WebDataset tar, Parquet, \
         MDS or COCO; --from KIND skips the detection", .path.display())]

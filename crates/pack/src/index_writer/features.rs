@@ -22,6 +22,8 @@ pub(super) struct FeatureColumns {
     columns: Vec<FeatureColumn>,
     /// Their positions, in byte order of their names.
     positions: BTreeMap<Arc<str>, usize>,
+    /// Whether ranges are collected from the first record on, since the records cannot be read again.
+    all_ranges: bool,
 }
 
 struct FeatureColumn {
@@ -33,6 +35,11 @@ struct FeatureColumn {
 }
 
 impl FeatureColumns {
+    /// Collects what value ranges need from the first record on, so that no record is read again.
+    pub(super) fn with_all_ranges() -> Self {
+        FeatureColumns { all_ranges: true, ..FeatureColumns::default() }
+    }
+
     /// Adds the features of a record.
     ///
     /// # Errors
@@ -80,7 +87,8 @@ impl FeatureColumns {
             return *at;
         }
         let (at, name) = (self.columns.len(), Arc::<str>::from(name));
-        let (scalars, ranges) = (Scalars::new(&name, dtype), Ranges::default());
+        let ranges = if self.all_ranges { Ranges::all() } else { Ranges::default() };
+        let scalars = Scalars::new(&name, dtype);
         self.columns.push(FeatureColumn { name: name.clone(), dtype, first_record: record, scalars, ranges });
         self.positions.insert(name, at);
         at

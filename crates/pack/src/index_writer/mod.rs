@@ -5,6 +5,7 @@ mod features;
 mod ranges;
 mod rows;
 mod scalars;
+mod virtual_rows;
 
 use crate::Error;
 use crate::error::ShardError;
@@ -19,6 +20,7 @@ use shardtool_format::{frame, names};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use virtual_rows::VirtualRows;
 
 /// What a shard's records hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct IndexWriter {
     features: FeatureColumns,
     /// The column `jpeg_entries`, if it is written.
     entry_points: Option<ByteRows>,
+    /// Where the bytes of the records lie, if the shard is virtual.
+    virtual_rows: Option<VirtualRows>,
 }
 
 impl fmt::Debug for IndexWriter {
@@ -98,7 +102,14 @@ impl IndexWriter {
             keys: ByteRows::default(),
             features: FeatureColumns::default(),
             entry_points: options.entry_points.then(ByteRows::default),
+            virtual_rows: None,
         }
+    }
+
+    /// Begins the index of a virtual shard, to which [`IndexWriter::push_virtual`] adds records.
+    pub(crate) fn new_virtual(file: &str, payload: Payload, options: IndexOptions) -> Self {
+        let features = FeatureColumns::with_all_ranges();
+        IndexWriter { features, virtual_rows: Some(VirtualRows::default()), ..IndexWriter::new(file, payload, options) }
     }
 
     /// Returns the number of records so far.
@@ -117,6 +128,19 @@ impl IndexWriter {
     /// Adds a record whose entry points are known.
     pub(crate) fn push_with_entries(&mut self, data: &[u8], data_crc: u32, entries: Vec<u8>) -> Result<(), Error> {
         self.take(data, data_crc, |_| entries).map(drop)
+    }
+
+    /// Adds a record to a virtual shard: as [`IndexWriter::push_with_entries`], and where its bytes lie.
+    ///
+    /// # Errors
+    /// As [`IndexWriter::push`].
+    pub(crate) fn push_virtual(&mut self, record: &crate::record::Record) -> Result<(), Error> {
+        let crate::record::Record { frame, data_crc, entries, ranges, .. } = record;
+        self.push_with_entries(crate::record::data(frame), *data_crc, entries.clone())?;
+        if let Some(rows) = &mut self.virtual_rows {
+            rows.push(frame, ranges);
+        }
+        Ok(())
     }
 
     fn take<'a>(
@@ -188,6 +212,9 @@ impl IndexWriter {
         if let Some(column) = self.entry_points {
             index.variable(index::JPEG_ENTRIES, column.iter());
         }
+        if let Some(rows) = self.virtual_rows {
+            rows.finish(&mut index);
+        }
         let index = index.finish();
         let shard = Shard {
             file: self.file,
@@ -198,6 +225,7 @@ impl IndexWriter {
             index_crc32c: crc32c(&index),
             sha256: self.sha256.map(|digest| Sha256(digest.finalize().into())),
             companions: Default::default(),
+            foreign: Default::default(),
         };
         Ok(Indexed { index, shard, features })
     }

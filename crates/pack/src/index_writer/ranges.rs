@@ -10,6 +10,8 @@ use shardtool_format::index::{MAX_FEATURE_BYTES, ValueRange};
 pub(super) struct Ranges {
     /// Whether a value is longer than a byte string of a feature column may be.
     long: bool,
+    /// Whether a record has two values.
+    several: bool,
     state: State,
 }
 
@@ -35,6 +37,11 @@ pub(super) enum Needed {
 }
 
 impl Ranges {
+    /// Collects the ranges of all records, also if none has two values yet.
+    pub(super) fn all() -> Self {
+        Ranges { state: State::Collected(ByteRows::default()), ..Ranges::default() }
+    }
+
     /// Notes a record with one value.
     pub(super) fn push_one(&mut self, record: u64, data: &[u8], value: &[u8]) {
         self.long |= value.len() > MAX_FEATURE_BYTES;
@@ -51,6 +58,7 @@ impl Ranges {
     /// Notes a record with several values.
     pub(super) fn push_several(&mut self, record: u64, data: &[u8], values: &BytesList<'_>) {
         self.long = self.long || values.iter().any(|value| value.len() > MAX_FEATURE_BYTES);
+        self.several = true;
         if matches!(self.state, State::Missing) {
             self.state = State::Collected(ByteRows::default());
         }
@@ -65,7 +73,7 @@ impl Ranges {
 
     pub(super) fn finish(self, records: u64) -> Needed {
         match self.state {
-            _ if !self.long => Needed::Nothing,
+            _ if !self.long || !self.several => Needed::Nothing,
             State::Missing | State::Single => Needed::Nothing,
             State::Late => Needed::SecondPass,
             State::Collected(mut rows) => {

@@ -5,6 +5,7 @@ use crate::ordered::{Window, ordered_by_weight};
 use crate::place::Place;
 use crate::plan::ArchivePlan;
 use crate::progress::{Progress, check};
+use crate::record::origins::Origin;
 use crate::record::{Image, RecordWriter};
 use crate::shard_writer::{ShardWriter, Written};
 use crate::source::archive::SurveyedFile;
@@ -156,8 +157,16 @@ impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
                 None if self.run.options.images_optional => Image::None,
                 None => return Err(Reason::NoImage { fields: fields() }),
             };
+            let stored = std::mem::take(&mut sample.stored);
             let packed = self.run.plan.archives.packed(file, item.number, &mut sample)?;
-            self.records.sample(&packed, image, image_name, std::mem::take(&mut self.buffer))
+            let origins = match &self.run.options.virtual_source {
+                Some(source) => {
+                    let name = source.name(&file.path, file.size)?;
+                    stored.into_iter().map(|(offset, bytes)| Origin { file: name.clone(), offset, bytes }).collect()
+                }
+                None => vec![],
+            };
+            self.records.sample(&packed, image, image_name, &origins, std::mem::take(&mut self.buffer))
         });
         match record {
             Ok(record) => self.buffer = open.push(record)?,

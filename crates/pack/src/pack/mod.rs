@@ -3,9 +3,11 @@
 
 mod archive_shards;
 mod file_shards;
+mod index_source;
 mod same_content;
 mod target;
 
+pub use index_source::{IndexedAs, IndexedSource, index_source, indexed_as};
 pub(crate) use target::{Remaining, Target, complete};
 
 use crate::commit::Directory;
@@ -256,7 +258,8 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
             let all: Vec<_> = (0..plan.shard_count()).collect();
             let (shard_writer::Written { shards, counts }, resumed) =
                 write_shards(options, plan, &target, &all, progress)?;
-            let shards: Vec<_> = shards.into_iter().map(|(_, shard)| shard).collect();
+            let foreign = options.virtual_source.as_ref().map(|source| source.foreign.clone()).unwrap_or_default();
+            let shards = shards.into_iter().map(|(_, shard)| Shard { foreign: foreign.clone(), ..shard }).collect();
             let split = Split { name: options.split().to_owned(), shards };
             target.files().sync()?;
             let listed = rejects::to_json_lines(plan.rejected());

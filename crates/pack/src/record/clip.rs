@@ -7,9 +7,10 @@ use crate::source::clips::frames_in;
 use crate::{Options, Reason};
 use shardtool_decode::{self as decode, Format, ImageInfo};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Reads the frames of a clip, which lie below `root`. Returns them, their format, and what is counted of them.
+/// Reads the frames of a clip, which lie below `root`. Returns them, their format, what is counted of them, and the file of each that
+/// is stored as it is.
 ///
 /// # Errors
 /// The reason why the clip cannot be packed.
@@ -17,7 +18,7 @@ pub(super) fn read_clip(
     root: &Path,
     clip: &ListedClip,
     options: &Options,
-) -> Result<(Values, Format, Counted), Reason> {
+) -> Result<(Values, Format, Counted, Vec<Option<PathBuf>>), Reason> {
     let limit = u64::from(u32::MAX);
     if clip.size > limit {
         return Err(Reason::SampleTooLong { bytes: clip.size, limit });
@@ -36,21 +37,25 @@ pub(super) fn read_clip(
     let mut first: Option<ImageInfo> = None;
     let mut frames = Vec::with_capacity(files.len());
     let mut counted = Counted::default();
+    let mut paths = vec![];
     for file in files.iter() {
         let mut bytes = vec![];
-        let read = read(&place(&folder, &file.path), file.size, &mut bytes).and_then(|()| {
+        let path = place(&folder, &file.path);
+        let mut is_unchanged = true;
+        let read = read(&path, file.size, &mut bytes).and_then(|()| {
             if let Some(png) = conversion::image(&bytes, &file.path, &options.limits)? {
                 bytes = png.into_owned();
-                counted.converted = true;
+                (counted.converted, is_unchanged) = (true, false);
             }
             counted.truncated |= check(&bytes, options, &mut first)?;
             Ok(())
         });
         read.map_err(|reason| Reason::Frame { file: file.path.to_string(), reason: Box::new(reason) })?;
         frames.push(bytes.into_boxed_slice());
+        paths.push(is_unchanged.then_some(path));
     }
     let first = first.ok_or(Reason::NoFrames)?;
-    Ok((Values::BytesList(frames.into()), first.format, counted))
+    Ok((Values::BytesList(frames.into()), first.format, counted, paths))
 }
 
 /// Checks that a frame is a complete image with the size, the format and the orientation of the first one. Returns whether it is cut,

@@ -5,6 +5,7 @@ mod clip;
 pub(crate) mod conversion;
 pub(crate) mod image;
 pub(crate) mod optimize;
+pub(crate) mod origins;
 
 use crate::array::npy;
 use crate::input::{self, place};
@@ -15,6 +16,7 @@ use crate::source::{Entry, Listing};
 use crate::{JpegLayout, Options, Reason};
 use image::{ImageConverter, PixelArray, StoredImage};
 use optimize::{Optimizer, Outcome};
+use origins::{FrameRange, Origin, frame_ranges};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
 use shardtool_format::{checksum, frame, names};
@@ -22,7 +24,7 @@ use shardtool_store::is_url;
 use std::borrow::Cow;
 use std::io;
 use std::ops::BitOrAssign;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A framed record.
 pub(crate) struct Record {
@@ -32,6 +34,8 @@ pub(crate) struct Record {
     pub(crate) data_crc: u32,
     /// Entry points of its image, if requested.
     pub(crate) entries: Vec<u8>,
+    /// Bytes of source files, if the shard is virtual.
+    pub(crate) ranges: Vec<FrameRange>,
     /// How its image was transcoded.
     pub(crate) outcome: Outcome,
     /// What is counted of its images.
@@ -113,10 +117,11 @@ impl<'a> RecordWriter<'a> {
     /// The reason why the entry cannot be packed.
     pub(crate) fn file(&mut self, listing: &Listing, entry: &Entry, buffer: Vec<u8>) -> Result<Record, Reason> {
         if !listing.schema.images {
-            let (values, counted) = attached(listing, entry, self.options)?;
+            let Attached { values, counted, files } = attached(listing, entry, self.options)?;
             let (key, label) = (&entry.key, entry.label);
             let fields = Fields { key, filename: None, image_name: None, label, values: &values, counted };
-            return self.record(&fields, Image::None, buffer);
+            let record = self.record(&fields, Image::None, buffer)?;
+            return self.with_ranges(record, &[], &files);
         }
         if entry.size == 0 {
             return Err(Reason::Empty);
@@ -124,18 +129,40 @@ impl<'a> RecordWriter<'a> {
         listing.check_version(&listing.path(entry), entry.version)?;
         read(&listing.path(entry), entry.size, &mut self.file)?;
         let file = std::mem::take(&mut self.file);
-        let (values, counted) = attached(listing, entry, self.options)?;
+        let Attached { values, counted, files } = attached(listing, entry, self.options)?;
         let path = listing.path(entry);
         let filename = path.file_name().and_then(|name| name.to_str());
         let (key, label) = (&entry.key, entry.label);
         let fields = Fields { key, filename, image_name: None, label, values: &values, counted };
         let record = self.record(&fields, Image::File(&file), buffer);
+        let record = record.and_then(|record| self.with_ranges(record, &[(&path, &file)], &files));
         self.file = file;
         record
     }
 
+    /// Adds where the bytes of a record lie in these files, if its shard is virtual.
+    ///
+    /// # Errors
+    /// Those of [`VirtualSource::name`](crate::virtual_source::VirtualSource::name).
+    fn with_ranges(
+        &self,
+        mut record: Record,
+        image: &[(&Path, &[u8])],
+        files: &[(PathBuf, Box<[u8]>)],
+    ) -> Result<Record, Reason> {
+        let Some(source) = &self.options.virtual_source else { return Ok(record) };
+        let files = files.iter().map(|(path, bytes)| (&**path, &**bytes));
+        let origins = image.iter().copied().chain(files).map(|(path, bytes)| {
+            let file = source.name(path, bytes.len() as u64)?;
+            Ok(Origin { file, offset: 0, bytes })
+        });
+        record.ranges = frame_ranges(&record.frame, &origins.collect::<Result<Vec<_>, Reason>>()?);
+        Ok(record)
+    }
+
     /// Makes the record of a sample of an archive or of a program, framed into `buffer`. `image_name` is the name of the image's
-    /// file, if it is not that of the key and its format is detected by it.
+    /// file, if it is not that of the key and its format is detected by it. `origins` are the bytes of the sample in its archive, if the
+    /// shard is virtual.
     ///
     /// # Errors
     /// The reason why the sample cannot be packed.
@@ -144,11 +171,16 @@ impl<'a> RecordWriter<'a> {
         sample: &ResolvedSample,
         image: Image<'_>,
         image_name: Option<&str>,
+        origins: &[Origin<'_>],
         buffer: Vec<u8>,
     ) -> Result<Record, Reason> {
         let (key, label, values) = (&sample.key, sample.label, &sample.values);
         let fields = Fields { key, filename: None, image_name, label, values, counted: Counted::default() };
-        self.record(&fields, image, buffer)
+        let mut record = self.record(&fields, image, buffer)?;
+        if !origins.is_empty() {
+            record.ranges = frame_ranges(&record.frame, origins);
+        }
+        Ok(record)
     }
 
     fn record(&mut self, fields: &Fields<'_>, image: Image<'_>, buffer: Vec<u8>) -> Result<Record, Reason> {
@@ -233,24 +265,34 @@ fn frame(
     header.copy_from_slice(&frame::header(data.len() as u64));
     let data_crc = checksum::crc32c(data);
     buffer.extend_from_slice(&frame::footer(data_crc));
-    Ok(Record { frame: buffer, data_crc, entries, outcome, counted })
+    Ok(Record { frame: buffer, data_crc, entries, ranges: vec![], outcome, counted })
+}
+
+/// The values of an entry whose files were read.
+struct Attached<'a> {
+    values: Cow<'a, [Values]>,
+    /// What is counted of the files.
+    counted: Counted,
+    /// The files that are values as they are, if the shard is virtual.
+    files: Vec<(PathBuf, Box<[u8]>)>,
 }
 
 /// Returns an entry's values, with paths of listed files replaced by the bytes of the files, or by the arrays in them, and what is
 /// counted of these files.
-fn attached<'a>(
-    listing: &Listing,
-    entry: &'a Entry,
-    options: &Options,
-) -> Result<(Cow<'a, [Values]>, Counted), Reason> {
+fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Result<Attached<'a>, Reason> {
     let mut values = Cow::Borrowed(&*entry.values);
-    let mut counted = Counted::default();
+    let (mut counted, mut files) = (Counted::default(), vec![]);
+    let is_virtual = options.virtual_source.is_some();
     for (at, (name, _)) in listing.schema.columns.iter().enumerate() {
         let file = match &entry.values[at] {
             Values::File(file) => file,
             Values::Clip(listed) => {
-                let (frames, format, of_frames) = clip::read_clip(listing.root(), listed, options)?;
+                let (frames, format, of_frames, paths) = clip::read_clip(listing.root(), listed, options)?;
                 counted |= of_frames;
+                if is_virtual && let Values::BytesList(frames) = &frames {
+                    files
+                        .extend(paths.into_iter().zip(frames).filter_map(|(path, bytes)| Some((path?, bytes.clone()))));
+                }
                 let described = format!("{name}{FORMAT_SUFFIX}");
                 let described = listing.schema.columns.iter().position(|(name, _)| *name == described);
                 values.to_mut()[at] = frames;
@@ -267,6 +309,9 @@ fn attached<'a>(
         let Some(array) = options.arrays.iter().find(|array| array.name == *name) else {
             let png = conversion::attached(&bytes, name, &file.path, &options.limits).map_err(wrong)?;
             counted.converted |= png.is_some();
+            if is_virtual && png.is_none() {
+                files.push((path, bytes.as_slice().into()));
+            }
             values.to_mut()[at] =
                 Values::Bytes(png.map_or_else(|| bytes.as_slice().into(), |png| png.into_owned().into()));
             continue;
@@ -278,7 +323,7 @@ fn attached<'a>(
             }
         }
     }
-    Ok((values, counted))
+    Ok(Attached { values, counted, files })
 }
 
 /// Reads a file and checks that it still has its listed length.

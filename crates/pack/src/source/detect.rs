@@ -146,7 +146,7 @@ pub(super) fn subfolders(folder: &Path) -> Result<Vec<String>, Error> {
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
         let entry = entry.map_err(Error::io("list", folder))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if name.starts_with('.') || layouts::is_system(&name) {
+        if name.starts_with('.') || layouts::is_system(&name) || layouts::is_of_dataset(folder, &name) {
             continue;
         }
         let path = entry.path();
@@ -248,7 +248,8 @@ fn children(folder: &Path) -> Result<Children, Error> {
     for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
         let entry = entry.map_err(Error::io("list", folder))?;
         let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(b".") || name.to_str().is_some_and(layouts::is_system) {
+        let left_out = |name: &str| layouts::is_system(name) || layouts::is_of_dataset(folder, name);
+        if name.as_encoded_bytes().starts_with(b".") || name.to_str().is_some_and(left_out) {
             continue;
         }
         let path = entry.path();

@@ -109,6 +109,9 @@ impl Walk {
                 self.reject(format!("{prefix}{}", name.display()), Reason::NotUtf8)?;
                 continue;
             };
+            if layouts::is_of_dataset(folder, name) {
+                continue;
+            }
             let key = format!("{prefix}{name}");
             let mut meta = entry.metadata();
             if meta.as_ref().is_ok_and(Metadata::is_symlink) {

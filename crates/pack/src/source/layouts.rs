@@ -1,6 +1,9 @@
 //! Names of files and folders that are no inputs and no classes: those that systems leave behind, and the parts of known
 //! layouts.
 
+use shardtool_format::names;
+use std::path::Path;
+
 /// Names that systems and tools write into any folder, in lower case. Names that begin with `.` are ignored as well.
 const SYSTEM: [&str; 10] = [
     "__macosx",
@@ -44,6 +47,17 @@ const TARGETS: [&str; 20] = [
 /// Returns whether a system or tool wrote a file or folder of this name, so that it is left out.
 pub(crate) fn is_system(name: &str) -> bool {
     SYSTEM.contains(&name.to_lowercase().as_str())
+}
+
+/// Returns whether a file or folder belongs to a dataset in `folder` that describes what else is there, so that it is left out: the
+/// manifest, indexes, and others.
+pub(crate) fn is_of_dataset(folder: &Path, name: &str) -> bool {
+    let own = [names::MANIFEST, names::INDEX_FOLDER, names::VERSIONS_FOLDER, names::COLUMNS_FOLDER].contains(&name)
+        || (name.starts_with("rejected-") && name.ends_with(".jsonl"));
+    // An unfinished one has no manifest.
+    let is_plan = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b".pack-");
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    own && (folder.join(names::MANIFEST).is_file() || entries.any(|entry| is_plan(&entry.file_name())))
 }
 
 /// Returns whether folders of these names are the parts of a layout, and no classes: one holds the images, or each of them a

@@ -24,8 +24,9 @@ use crate::error::{DestinationError, SourceError};
 use crate::input::Found;
 use crate::place::read_manifest;
 use crate::progress::Progress;
-use crate::{Error, Options};
+use crate::{Error, Options, SourceKind};
 use archive::Archives;
+use archive::files::ArchiveKind;
 use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
@@ -62,10 +63,10 @@ pub(crate) struct NamedSource {
 /// lists and archives, [`Error::Stopped`], and [`Error::Io`].
 pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<Vec<NamedSource>, Error> {
     let source = &*local_path(&options.source);
-    let dataset = dataset(source)?;
+    let dataset = if options.virtual_source.is_some() { None } else { dataset(source)? };
     let given = options.classes.as_deref().map(ClassIds::read).transpose()?;
     let DividedSource { splits, folders, left_out } = splits::divide(source, options)?;
-    if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
+    if options.virtual_source.is_none() && exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
         inside(&options.destination, source)?;
     }
     for split in &splits {
@@ -116,6 +117,19 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
         return Err(differing(source, "some of the splits have class folders, and others have none"));
     }
     Ok(named)
+}
+
+/// Returns the files of a source of TFRecord files; `None` for another one.
+///
+/// # Errors
+/// Those of [`detect::detect`].
+pub(crate) fn tfrecord_files(source: &Path, from: Option<SourceKind>) -> Result<Option<Vec<PathBuf>>, Error> {
+    Ok(match detect::detect(source, from)? {
+        DetectedSource::Archives(archives) if archives.kind == ArchiveKind::Tfrecord => {
+            Some(archives.files.into_iter().map(|file| file.path).collect())
+        }
+        _ => None,
+    })
 }
 
 /// Returns the names of the splits of the source, without listing it.
@@ -217,6 +231,7 @@ fn dataset(source: &Path) -> Result<Option<Manifest>, Error> {
             let (path, version) = (source.to_owned(), versions.number);
             Err(Error::Source(SourceError::ChangedDataset { path, version }))
         }
-        None => Ok(manifest),
+        // One that describes what else is in the folder: that is the source.
+        None => Ok(manifest.filter(|manifest| !manifest.has_virtual_shards())),
     }
 }

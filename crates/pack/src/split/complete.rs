@@ -38,9 +38,10 @@ pub(crate) fn complete<P: Place>(
     }
     let names_in = |folder: &str| files.place().names_at_once(Path::new(folder));
     let (shards, indexes) = (names_in("")?, names_in(names::INDEX_FOLDER)?);
-    for shard in &there.shards {
-        let shard = Path::new(&shard.file);
-        for (path, names) in [(shard.to_owned(), &shards), (names::index_path(shard), &indexes)] {
+    for line in &there.shards {
+        let shard = Path::new(&line.file);
+        let file = (!line.foreign.is_virtual).then(|| (shard.to_owned(), &shards));
+        for (path, names) in file.into_iter().chain([(names::index_path(shard), &indexes)]) {
             let exists = match names {
                 Some(names) => path.file_name().is_some_and(|name| names.contains(name)),
                 None => files.place().length(&path)?.is_some(),

@@ -197,9 +197,14 @@ impl<P: Place> SplitFiles<P> {
     pub(crate) fn finished(&self, shard: usize, sha256: bool) -> Result<Option<Shard>, Error> {
         let Some(file) = self.place.read(&self.index(shard))? else { return Ok(None) };
         let Ok(index) = Index::parse(&file) else { return Ok(None) };
-        let Some(length) = self.place.length(&self.shard(shard))? else { return Ok(None) };
+        // A virtual shard has no file.
+        if index.virtual_columns().is_err()
+            && self.place.length(&self.shard(shard))?.is_none_or(|length| length != index.shard_bytes())
+        {
+            return Ok(None);
+        }
         let whole = (0..index.columns().len()).all(|column| index.check(column).is_ok());
-        if !whole || length != index.shard_bytes() {
+        if !whole {
             return Ok(None);
         }
         let sha256 = if sha256 { Some(self.digest(shard)?) } else { None };
@@ -212,6 +217,7 @@ impl<P: Place> SplitFiles<P> {
             index_crc32c: crc32c(&file),
             sha256,
             companions: Default::default(),
+            foreign: Default::default(),
         }))
     }
 

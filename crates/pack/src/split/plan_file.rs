@@ -74,6 +74,7 @@ impl PlanFile {
         let truncated =
             (options.truncated != Truncated::Error).then(|| ("truncated".to_owned(), json!(options.truncated.name())));
         let strip = options.strip_metadata.then(|| ("strip_metadata".to_owned(), json!(true)));
+        let in_place = options.virtual_source.is_some().then(|| ("virtual_shards".to_owned(), json!(true)));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
@@ -82,6 +83,7 @@ impl PlanFile {
                 .into_iter()
                 .chain(sha256)
                 .chain(strip)
+                .chain(in_place)
                 .chain(allow_empty)
                 .chain(truncated)
                 .chain(arrays)
@@ -151,6 +153,7 @@ impl PlanFile {
             index_crc32c,
             sha256: sha256.as_deref().and_then(Sha256::parse),
             companions: Default::default(),
+            foreign: Default::default(),
         };
         Some(lines.into_iter().map(line).collect())
     }

@@ -173,7 +173,7 @@ impl Writer {
         let packed = sample::resolve(sample, &self.schema, &self.options.arrays).map_err(problem)?;
         let image = sample::image(sample, &self.schema).map_err(problem)?;
         let mut records = RecordWriter::new(&self.schema, &self.options);
-        let record = records.sample(&packed, image, None, vec![]).map_err(|reason| problem(reason.into()))?;
+        let record = records.sample(&packed, image, None, &[], vec![]).map_err(|reason| problem(reason.into()))?;
         let mut state = self.state();
         // Another thread may have written the key in the meantime.
         if !state.must_write(key)? {

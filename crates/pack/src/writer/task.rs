@@ -169,7 +169,7 @@ impl<P: Place> Attempt for AttemptOf<P> {
         let packed = sample::resolve(sample, &self.schema, &self.options.arrays).map_err(problem)?;
         let image = sample::image(sample, &self.schema).map_err(problem)?;
         let mut records = RecordWriter::new(&self.schema, &self.options);
-        let record = records.sample(&packed, image, None, vec![]).map_err(|reason| problem(reason.into()))?;
+        let record = records.sample(&packed, image, None, &[], vec![]).map_err(|reason| problem(reason.into()))?;
         self.shard.push(record)?;
         self.written.insert(key.as_bytes());
         Ok(())

@@ -57,6 +57,7 @@ pub(crate) fn write(folder: &Path, change: impl FnOnce(&mut Vec<u64>)) {
         index_crc32c: crc32c(&index),
         sha256: None,
         companions: Default::default(),
+        foreign: Default::default(),
     };
     manifest.splits = vec![manifest::Split { name: "train".to_owned(), shards: vec![entry] }];
     std::fs::write(folder.join(names::MANIFEST), manifest.to_json()).unwrap();

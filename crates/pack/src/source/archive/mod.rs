@@ -42,6 +42,7 @@ use sample::{Sample, SampleVisitor};
 use serde::{Deserialize, Serialize};
 use shardtool_format::manifest::DType;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 pub(crate) use stored::StoredArchives;
 use survey::{Survey, Surveyor};
 
@@ -204,6 +205,28 @@ impl Archives {
             None => format!("{}#{number}", file.name),
         };
         Ok(ResolvedSample { key, label, values })
+    }
+
+    /// Returns the first file whose samples cannot be read where they lie, and why; `None` if all can.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn why_not_in_place(&self) -> Result<Option<(PathBuf, String)>, Error> {
+        let packed = |what| format!("{what}; `shardtool pack` makes a dataset of it");
+        for SurveyedFile { file, .. } in &self.files {
+            let problem = match self.kind {
+                ArchiveKind::Parquet => packed("values in Parquet are not read where they lie"),
+                ArchiveKind::Tfrecord => packed("these records are not read with other options where they lie"),
+                ArchiveKind::Webdataset | ArchiveKind::Mds => {
+                    match stream::is_compressed(&file.path).map_err(Error::io("read", &file.path))? {
+                        true => packed("it is compressed as a whole, so that no sample can be read alone"),
+                        false => continue,
+                    }
+                }
+            };
+            return Ok(Some((file.path.clone(), problem)));
+        }
+        Ok(None)
     }
 
     /// Returns a CRC32C over everything that determines the packed bytes, so that a resumed pack can detect a changed

@@ -16,6 +16,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) members: u64,
     /// All other fields.
     pub(crate) fields: Vec<(Cow<'a, str>, Values)>,
+    /// Byte strings of the sample and their offsets in the file, if it is not compressed.
+    pub(crate) stored: Vec<(u64, &'a [u8])>,
 }
 
 /// A sample and its position in the file.

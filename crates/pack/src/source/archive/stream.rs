@@ -28,6 +28,16 @@ pub(super) fn compression(start: &[u8]) -> Compression {
     }
 }
 
+/// Returns whether a file is compressed as a whole.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn is_compressed(path: &Path) -> io::Result<bool> {
+    let mut start = [0; 12];
+    let known = Input::open(path)?.read_at(&mut start, 0)?;
+    Ok(compression(&start[..known]) != Compression::None)
+}
+
 /// Opens a file for reading from its beginning.
 ///
 /// # Errors

@@ -122,5 +122,6 @@ fn sample<'a>(data: &'a [u8], roles: &Roles) -> Result<Sample<'a>, Reason> {
         members: 0,
         image: image.and_then(bytes),
         fields: others.map(|(_, (name, f))| (name.clone(), Values::of_feature(*f))).collect(),
+        stored: vec![],
     })
 }

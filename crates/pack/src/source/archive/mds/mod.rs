@@ -43,7 +43,7 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, limit: u64, visit: &mut dy
             Err(reason) => return visit.item(lost(number as u64, position, reason)),
         };
         position = end;
-        let sample = bytes.and_then(|()| sample(&data, layout, roles, &mut image));
+        let sample = bytes.and_then(|()| sample(&data, at, layout, roles, &mut image));
         visit.item(VisitedSample { number: number as u64, at, bytes: end - at, sample })?;
     }
     let samples = (offsets.len() / 4 - 1) as u64;
@@ -100,9 +100,15 @@ fn sample_bytes(
     }
 }
 
-/// Decodes a sample's columns. `image` is a buffer for an image that has to be encoded.
-fn sample<'a>(data: &'a [u8], layout: &'a Layout, roles: &Roles, image: &'a mut Vec<u8>) -> Result<Sample<'a>, Reason> {
-    let mut heads = data;
+/// Decodes the columns of a sample, which lies at `offset` in its file. `image` is a buffer for an image that has to be encoded.
+fn sample<'a>(
+    data: &'a [u8],
+    offset: u64,
+    layout: &'a Layout,
+    roles: &Roles,
+    image: &'a mut Vec<u8>,
+) -> Result<Sample<'a>, Reason> {
+    let (mut heads, mut parts) = (data, vec![]);
     let mut sizes = vec![];
     for column in &layout.columns {
         let size = match column.size {
@@ -121,6 +127,7 @@ fn sample<'a>(data: &'a [u8], layout: &'a Layout, roles: &Roles, image: &'a mut 
         let size = usize::try_from(size).ok().filter(|size| *size <= body.len());
         let (value, rest) = body.split_at(size.ok_or_else(|| column.damaged())?);
         body = rest;
+        parts.push((offset + (data.len() - rest.len() - value.len()) as u64, value));
         if Some(i) == at {
             stored = Some(value);
             continue;
@@ -146,5 +153,5 @@ fn sample<'a>(data: &'a [u8], layout: &'a Layout, roles: &Roles, image: &'a mut 
         }
         _ => None,
     };
-    Ok(Sample { key: None, image: stored, image_name: None, members: 0, fields })
+    Ok(Sample { key: None, image: stored, image_name: None, members: 0, fields, stored: parts })
 }

@@ -138,7 +138,7 @@ impl Rows<'_> {
             // An image that was not read counts as present.
             (_, key) => {
                 let image = stored.as_ref().map(|bytes| bytes.data());
-                Ok(Sample { key: key.map(Cow::Owned), image, image_name: None, members: 0, fields })
+                Ok(Sample { key: key.map(Cow::Owned), image, image_name: None, members: 0, fields, stored: vec![] })
             }
         };
         self.item(range, sample)

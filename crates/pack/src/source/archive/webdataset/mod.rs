@@ -96,6 +96,8 @@ struct Group {
     at: u64,
     /// Field names, and the ranges of their contents in the data.
     members: Vec<(String, Range<usize>)>,
+    /// Where the contents lie in the file, if it is not compressed.
+    offsets: Vec<u64>,
     /// The field names again: a sample may have very many.
     names: HashSet<String>,
     end: u64,
@@ -172,7 +174,7 @@ impl<'a> Reader<'a> {
             self.finish()?;
             let at = entry.raw_header_position();
             let (key, names) = (key.to_owned(), HashSet::new());
-            self.group = Some(Group { key, at, members: vec![], names, end: at, problem: None });
+            self.group = Some(Group { key, at, members: vec![], offsets: vec![], names, end: at, problem: None });
         }
         let group = self.group.as_mut().expect("begun above");
         let (begin, size) = (entry.raw_file_position(), entry.size());
@@ -211,7 +213,7 @@ impl<'a> Reader<'a> {
         if total > self.limit || matches!(target, Some(Target::TooLong(_))) {
             group.problem = Some(Reason::SampleTooLong { bytes: total, limit: self.limit });
         } else if is_image(&field, self.roles).is_none() || self.visit.needs_image(group.at) {
-            let appended = match target {
+            let appended = match &target {
                 Some(Target::Bytes(_, source)) => source.append(size, &mut self.data),
                 _ => append(entry, size, &mut self.data),
             };
@@ -225,12 +227,18 @@ impl<'a> Reader<'a> {
             }
         }
         group.members.push((field, from..self.data.len()));
+        if self.length.is_some() {
+            group.offsets.push(match target {
+                Some(Target::Bytes(_, links::Source::File(_, at))) => at,
+                _ => begin,
+            });
+        }
         Ok(Ok(()))
     }
 
     /// Passes the current sample to the visitor, if there is one.
     fn finish(&mut self) -> Result<(), Error> {
-        let Some(Group { key, at, members, names, end, problem }) = self.group.take() else { return Ok(()) };
+        let Some(Group { key, at, members, offsets, names, end, problem }) = self.group.take() else { return Ok(()) };
         if self.roles.member_key.is_none() {
             self.doubts.check(self.file, &key, members.iter().map(|(field, _)| field.as_str()))?;
         }
@@ -238,7 +246,11 @@ impl<'a> Reader<'a> {
         let data = std::mem::take(&mut self.data);
         let sample = match problem {
             Some(reason) => Err(reason),
-            None => sample(&key, &members, &names, &data, self.roles),
+            None => sample(&key, &members, &names, &data, self.roles).map(|mut sample| {
+                let contents = members.iter().map(|(_, range)| &data[range.clone()]);
+                sample.stored = offsets.into_iter().zip(contents).collect();
+                sample
+            }),
         };
         self.visit.item(VisitedSample { number: self.number, at, bytes: end - at, sample })?;
         self.number += 1;
@@ -348,7 +360,14 @@ fn sample<'a>(
     let image = image.map(|i| &data[members[i].1.clone()]);
     let mut sorted: Vec<_> = members.iter().map(|(field, _)| field.as_str()).collect();
     sorted.sort_unstable();
-    Ok(Sample { key: Some(Cow::Borrowed(key)), image, image_name, members: survey::hash(&sorted.join("/")), fields })
+    Ok(Sample {
+        key: Some(Cow::Borrowed(key)),
+        image,
+        image_name,
+        members: survey::hash(&sorted.join("/")),
+        fields,
+        stored: vec![],
+    })
 }
 
 /// Parses the class of a `.cls` file: an integer, otherwise a name.

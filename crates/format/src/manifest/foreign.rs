@@ -1,0 +1,120 @@
+//! Shards whose bytes are not a file of the dataset.
+
+use super::{Manifest, Shard};
+use crate::{Error, Result};
+
+/// Requirement of datasets with virtual shards. [`Manifest::to_json`] writes it where a shard is one, and parsing removes it.
+pub const FOREIGN: &str = "foreign";
+
+/// Bytes of a `source` at most.
+const MAX_SOURCE: usize = 4096;
+
+/// Where the bytes of a shard lie.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Foreign {
+    /// The shard is virtual: its index says where its bytes lie in source files.
+    pub is_virtual: bool,
+    /// The folder of the source files, as an absolute path or a URL; `None` for the dataset's.
+    pub source: Option<String>,
+}
+
+impl Foreign {
+    /// Returns whether the shard is a file of the dataset.
+    pub fn is_none(&self) -> bool {
+        *self == Foreign::default()
+    }
+}
+
+impl Manifest {
+    /// Returns whether some shard is virtual.
+    pub fn has_virtual_shards(&self) -> bool {
+        self.splits.iter().flat_map(|split| &split.shards).any(|shard| shard.foreign.is_virtual)
+    }
+
+    /// Returns the folders in which source files lie, other than the dataset's; each once, in the order of the shards.
+    pub fn sources(&self) -> Vec<&str> {
+        let mut sources: Vec<&str> = vec![];
+        for shard in self.splits.iter().flat_map(|split| &split.shards) {
+            if let Some(source) = shard.foreign.source.as_deref().filter(|source| !sources.contains(source)) {
+                sources.push(source);
+            }
+        }
+        sources
+    }
+}
+
+/// Checks where the bytes of a shard lie.
+///
+/// # Errors
+/// [`Error::ManifestValue`].
+pub(super) fn check(Shard { file, foreign, .. }: &Shard) -> Result<()> {
+    let Some(source) = &foreign.source else { return Ok(()) };
+    if !foreign.is_virtual {
+        let value = file.clone();
+        return Err(Error::ManifestValue { member: "source", value, problem: "of a shard that is not virtual" });
+    }
+    check_source(source).map_err(|problem| Error::ManifestValue { member: "source", value: source.clone(), problem })
+}
+
+/// Checks the text of a `source`; returns what is wrong with it.
+///
+/// # Errors
+/// What is wrong.
+pub(super) fn check_source(source: &str) -> std::result::Result<(), &'static str> {
+    let (scheme, rest) = source.split_once("://").unwrap_or(("", source));
+    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    let is_url = !scheme.is_empty() && is_scheme(scheme);
+    if source.is_empty() || source.len() > MAX_SOURCE {
+        return Err("expected 1 to 4096 bytes");
+    }
+    if source.chars().any(char::is_control) {
+        return Err("it has a control character");
+    }
+    if !is_url && !source.starts_with('/') {
+        return Err("expected an absolute path or a URL");
+    }
+    let rest = if is_url { rest } else { source };
+    if rest.split('/').any(|component| matches!(component, "." | "..")) {
+        return Err("it has a component `.` or `..`");
+    }
+    let authority = rest.split('/').next().unwrap_or_default();
+    if is_url && (authority.contains('@') || rest.contains(['?', '#'])) {
+        return Err("a URL with a user, a password, a query or a fragment");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_source;
+
+    #[test]
+    fn sources_are_absolute_paths_or_plain_urls() {
+        for good in [
+            "/data",
+            "/",
+            "/data/a b@c?d#e",
+            "s3://bucket/a@b",
+            "hf://datasets/owner/name@0123/data",
+            "http://127.0.0.1:9000/a",
+        ] {
+            assert_eq!(check_source(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "data",
+            "./data",
+            "/data/../etc",
+            "/data/./x",
+            "/data\n",
+            "s3://user:secret@bucket/a",
+            "s3://bucket/a?X-Amz-Signature=1",
+            "s3://bucket/a#b",
+            "s3://bucket/../other",
+            "~/data",
+        ] {
+            assert!(check_source(bad).is_err(), "{bad}");
+        }
+        assert!(check_source(&format!("/{}", "a".repeat(4096))).is_err());
+    }
+}

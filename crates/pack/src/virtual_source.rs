@@ -1,0 +1,126 @@
+//! A source that stays where it is: the folder to which the names of its files are relative, and which of them may be read.
+
+use crate::error::SourceError;
+use crate::{Error, Reason};
+use shardtool_format::manifest::Foreign;
+use shardtool_read::SourceFiles;
+use shardtool_store::{Object, is_url, local_path};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A source file, by its path from the folder of the source.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SourceName {
+    pub(crate) name: String,
+    /// Length in bytes.
+    pub(crate) length: u64,
+}
+
+/// Where the files of a source lie that virtual shards describe.
+#[derive(Debug, Clone)]
+pub(crate) struct VirtualSource {
+    /// The folder to which names are relative.
+    folder: PathBuf,
+    /// What the line of a shard says.
+    pub(crate) foreign: Foreign,
+    files: Arc<SourceFiles>,
+}
+
+impl VirtualSource {
+    /// Makes the source of virtual shards that are written to `destination`. `allowed` are further folders and URLs in which files may
+    /// lie.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`SourceError::Virtual`].
+    pub(crate) fn new(source: &Path, destination: &Path, allowed: &[String]) -> Result<Self, Error> {
+        let (source, destination) = (&*local_path(source), &*local_path(destination));
+        let folder = folder_of(source)?;
+        let text = |path: &Path| {
+            path.to_str().map(|text| text.trim_end_matches('/').to_owned()).ok_or_else(|| {
+                Error::Source(SourceError::Virtual {
+                    path: path.to_owned(),
+                    problem: "its path is not UTF-8".to_owned(),
+                })
+            })
+        };
+        let (folder, member) = match is_url(&folder) {
+            true if same_url(&folder, destination) => (folder, None),
+            true => (folder.clone(), Some(text(&folder)?)),
+            false => {
+                let folder = folder.canonicalize().map_err(Error::io("read", &folder))?;
+                // A destination that does not exist yet has nothing inside.
+                match destination.canonicalize() {
+                    Ok(destination) if folder.starts_with(&destination) => (destination, None),
+                    _ => {
+                        let member = text(&folder)?;
+                        (folder, Some(if member.is_empty() { "/".to_owned() } else { member }))
+                    }
+                }
+            }
+        };
+        let mut allowed = allowed.to_vec();
+        // The user named it.
+        allowed.push(text(&folder)?);
+        let files = Arc::new(SourceFiles::new(destination, &allowed));
+        Ok(VirtualSource { folder, foreign: Foreign { is_virtual: true, source: member }, files })
+    }
+
+    /// Returns the name of a file of this length.
+    ///
+    /// # Errors
+    /// [`Reason::OutsideSource`], [`Reason::ForeignSource`].
+    pub(crate) fn name(&self, path: &Path, length: u64) -> Result<Arc<SourceName>, Reason> {
+        let outside = || Reason::OutsideSource { file: path.display().to_string(), folder: self.folder.clone() };
+        let full = match is_url(path) {
+            true => path.to_owned(),
+            // The folder has no links; those inside it belong to the name.
+            false => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let name = path.file_name().ok_or_else(outside)?;
+                match path.strip_prefix(&self.folder) {
+                    Ok(_) => path.to_owned(),
+                    Err(_) => parent.canonicalize().map_err(Reason::of_open)?.join(name),
+                }
+            }
+        };
+        let name = full.strip_prefix(&self.folder).ok().and_then(Path::to_str).filter(|name| !name.is_empty());
+        let name = name.ok_or_else(outside)?.to_owned();
+        self.files.check(&full).map_err(|error| Reason::ForeignSource(Box::new(error)))?;
+        Ok(Arc::new(SourceName { name, length }))
+    }
+}
+
+/// Returns the folder of a source: itself, or that of the file, or the last one before a wildcard.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn folder_of(source: &Path) -> Result<PathBuf, Error> {
+    let parent = |path: &Path| match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let wild = |path: &Path| path.to_string_lossy().contains(['*', '?', '[']);
+    if is_url(source) {
+        let is_folder = source.as_os_str().as_encoded_bytes().ends_with(b"/");
+        return Ok(match is_folder || (!wild(source) && Object::open(source).is_err()) {
+            true => source.to_owned(),
+            false => parent(source),
+        });
+    }
+    match std::fs::metadata(source) {
+        Ok(found) if found.is_dir() => Ok(source.to_owned()),
+        Ok(_) => Ok(parent(source)),
+        Err(_) => {
+            let mut folder = parent(source);
+            while wild(&folder) && !folder.is_dir() {
+                folder = parent(&folder);
+            }
+            Ok(folder)
+        }
+    }
+}
+
+fn same_url(a: &Path, b: &Path) -> bool {
+    let plain = |path: &Path| path.to_string_lossy().trim_end_matches('/').to_owned();
+    plain(a) == plain(b)
+}

@@ -1,0 +1,262 @@
+//! Virtual shards: shards that are not stored, whose index says in which source files their bytes lie.
+//!
+//! | module | responsibility |
+//! |---|---|
+//! | `sources` | which source files are opened, and those that are open |
+//! | `requests` | a virtual shard whose source files are in a store |
+
+mod requests;
+mod sources;
+
+pub use sources::SourceFiles;
+
+use crate::shard_index::ShardIndex;
+use crate::{Error, Result};
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{ReadWriteFlags, preadv2};
+use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
+use shardtool_format::manifest;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bytes of a virtual shard.
+#[derive(Debug)]
+pub(crate) struct VirtualShard {
+    path: PathBuf,
+    len: u64,
+    index: Arc<ShardIndex>,
+    columns: VirtualColumns,
+    /// The folder of the source files, if it is not the dataset's.
+    source: Option<String>,
+    files: Arc<SourceFiles>,
+}
+
+/// A part of a range of the shard.
+struct Located<'a> {
+    /// Where it lies, from the start of the range.
+    place: Range<usize>,
+    bytes: Bytes<'a>,
+}
+
+enum Bytes<'a> {
+    Inline(&'a [u8]),
+    Source(SourceFile<'a>, Range<u64>),
+}
+
+/// A range of a source file whose bytes are not those that were indexed.
+pub(crate) struct Damaged {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Range<u64>,
+}
+
+impl VirtualShard {
+    /// # Errors
+    /// [`Error::Index`] without the columns of a virtual shard.
+    pub(crate) fn new(
+        path: &Path,
+        entry: &manifest::Shard,
+        index: Arc<ShardIndex>,
+        files: Arc<SourceFiles>,
+    ) -> Result<Self> {
+        let columns = index.virtual_columns()?;
+        let source = entry.foreign.source.clone();
+        Ok(VirtualShard { path: path.to_owned(), len: entry.bytes, index, columns, source, files })
+    }
+
+    /// Returns whether the source files are in a store.
+    pub(crate) fn is_in_store(&self, folder: &Path) -> bool {
+        shardtool_store::is_url(self.source.as_deref().map_or(folder, Path::new))
+    }
+
+    /// Reads a range into `out`, which has its length.
+    ///
+    /// # Errors
+    /// Those of [`VirtualShard::locate`] and of opening source files; [`Error::Unreadable`].
+    pub(crate) fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()> {
+        for Located { place, bytes } in self.locate(&range)? {
+            let out = &mut out[place];
+            match bytes {
+                Bytes::Inline(bytes) => out.copy_from_slice(bytes),
+                Bytes::Source(file, range) => {
+                    let opened = self.files.open(self.source.as_deref(), &file)?;
+                    opened.read_exact_at(out, range.start).map_err(|source| {
+                        let path = self.files.path(self.source.as_deref(), &file).unwrap_or_default();
+                        Error::Unreadable { path, record: None, key: None, bytes: range, source }
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hints that the system should read a range ahead. Opens source files for it; ignores errors, which reading returns.
+    pub(crate) fn will_need(&self, range: Range<u64>) {
+        self.advise(range, Advice::WillNeed);
+    }
+
+    /// Hints that a range will not be read again soon.
+    pub(crate) fn release(&self, range: Range<u64>) {
+        self.advise(range, Advice::DontNeed);
+    }
+
+    fn advise(&self, range: Range<u64>, advice: Advice) {
+        self.each_source(range, |file, range| {
+            let _ = fadvise(file, range.start, NonZeroU64::new(range.end - range.start), advice);
+            true
+        });
+    }
+
+    /// Returns whether the system has the byte at an offset in memory; `false` if that is unknown.
+    pub(crate) fn is_in_memory(&self, at: u64) -> bool {
+        let mut found = false;
+        self.each_source(at..at.saturating_add(1), |file, range| {
+            let read = preadv2(file, &mut [IoSliceMut::new(&mut [0])], range.start, ReadWriteFlags::NOWAIT);
+            found = read == Ok(1);
+            found
+        });
+        found
+    }
+
+    /// Calls `each` with the source files of a range, until it returns false or one cannot be opened.
+    fn each_source(&self, range: Range<u64>, mut each: impl FnMut(&File, Range<u64>) -> bool) {
+        for Located { bytes, .. } in self.locate(&range).unwrap_or_default() {
+            if let Bytes::Source(file, range) = bytes {
+                let Ok(file) = self.files.open(self.source.as_deref(), &file) else { return };
+                if !each(&file, range) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns the first source range of a record whose bytes are not those that were indexed.
+    pub(crate) fn damaged_source(&self, row: u64) -> Option<Damaged> {
+        let frame = self.frame(row).ok()??;
+        let parts = self.parts(row, &frame).ok()?;
+        for part in parts {
+            let FramePart::Source(range) = part else { continue };
+            let file = self.file(row, &range).ok()?;
+            let (path, bytes) = (
+                self.files.path(self.source.as_deref(), &file).ok()?,
+                range.offset..range.offset + u64::from(range.length),
+            );
+            let mut found = vec![0; range.length as usize];
+            let read = match shardtool_store::is_url(&path) {
+                true => requests::read(&path, bytes.clone()).map(|read| found = read).is_ok(),
+                false => {
+                    let file = self.files.open(self.source.as_deref(), &file).ok()?;
+                    file.read_exact_at(&mut found, bytes.start).is_ok()
+                }
+            };
+            if read && !range.has_bytes(&found) {
+                return Some(Damaged { path, bytes });
+            }
+        }
+        None
+    }
+
+    /// Returns where the frame of a row lies; `None` past the last row.
+    fn frame(&self, row: u64) -> Result<Option<Range<u64>>> {
+        let offsets = self.index.fixed::<u64>(self.index.required().record_offset)?;
+        let Some(offsets) = offsets else { return Ok(None) };
+        let Some(start) = offsets.get(row) else { return Ok(None) };
+        let end = offsets.get(row + 1).unwrap_or(self.len);
+        if end <= start || end > self.len {
+            return Err(self.mismatch(row, "byte range", "a range outside the shard, or out of order"));
+        }
+        Ok(Some(start..end))
+    }
+
+    /// Returns the row whose frame holds the byte at an offset.
+    fn row_at(&self, at: u64) -> Result<u64> {
+        let offsets = self.index.fixed::<u64>(self.index.required().record_offset)?;
+        let (mut first, mut end) = (0, offsets.map_or(0, |offsets| offsets.len() as u64));
+        while first < end {
+            let middle = first.midpoint(end);
+            match offsets.and_then(|offsets| offsets.get(middle)) {
+                Some(offset) if offset <= at => first = middle + 1,
+                _ => end = middle,
+            }
+        }
+        first
+            .checked_sub(1)
+            .ok_or_else(|| self.mismatch(0, "byte range", "a first record after the start of the shard"))
+    }
+
+    /// Returns the parts of the frame of a row.
+    fn parts(&self, row: u64, frame: &Range<u64>) -> Result<Vec<FramePart<'_>>> {
+        let ranges = self.index.variable(self.columns.ranges)?.and_then(|column| column.get(row));
+        let bytes = self.index.variable(self.columns.bytes)?.and_then(|column| column.get(row));
+        self.index.check_readable()?;
+        frame_parts(ranges.unwrap_or_default(), bytes.unwrap_or_default(), frame.end - frame.start)
+            .map_err(|problem| self.mismatch(row, "place in source files", problem))
+    }
+
+    /// Returns the file of a source range.
+    fn file(&self, row: u64, range: &SourceRange) -> Result<SourceFile<'_>> {
+        let files = self.index.variable(self.columns.files)?.map_or(&[][..], |column| column.values());
+        SourceFile::decode(files, range.file)
+            .ok_or_else(|| self.mismatch(row, "source file", "an entry outside the column"))
+    }
+
+    /// Returns the parts of a range of the shard, in order.
+    ///
+    /// # Errors
+    /// [`Error::Index`], [`Error::IndexMismatch`], [`Error::Unreadable`].
+    fn locate(&self, range: &Range<u64>) -> Result<Vec<Located<'_>>> {
+        let mut located = vec![];
+        if range.is_empty() {
+            return Ok(located);
+        }
+        let (mut row, mut at) = (self.row_at(range.start)?, range.start);
+        while at < range.end {
+            let frame = self.frame(row)?.filter(|frame| frame.contains(&at));
+            let frame =
+                frame.ok_or_else(|| self.mismatch(row, "byte range", "frames that do not follow each other"))?;
+            let mut begin = frame.start;
+            for part in self.parts(row, &frame)? {
+                let end = begin + part.len();
+                let (from, to) = (begin.max(range.start), end.min(range.end));
+                if from < to {
+                    let place = (from - range.start) as usize..(to - range.start) as usize;
+                    let bytes = match part {
+                        FramePart::Bytes(bytes) => {
+                            Bytes::Inline(&bytes[(from - begin) as usize..(to - begin) as usize])
+                        }
+                        FramePart::Source(source) => {
+                            let start = source.offset + (from - begin);
+                            Bytes::Source(self.file(row, &source)?, start..start + (to - from))
+                        }
+                    };
+                    located.push(Located { place, bytes });
+                }
+                begin = end;
+            }
+            (row, at) = (row + 1, frame.end);
+        }
+        Ok(located)
+    }
+
+    fn mismatch(&self, row: u64, problem: &'static str, found: &str) -> Error {
+        let (path, expected) = (self.index.path().to_owned(), found.to_owned());
+        Error::IndexMismatch { path, record: Some(row), problem, expected, found: format!("{} bytes", self.len) }
+    }
+
+    /// Returns the path that the shard would have.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Returns the error of a read of the shard as one of the system, and back.
+pub(crate) fn as_io(error: Error) -> io::Error {
+    match error {
+        Error::Unreadable { source, .. } | Error::Io { source, .. } => source,
+        error => io::Error::other(error),
+    }
+}

@@ -73,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         );
     }
     print_unfinished(&dataset);
+    dataset.check_sources()?;
     interrupt::declare(Interrupted::Exits("interrupted: nothing was written; the same command starts again"));
     if arguments.quick {
         return quick(arguments, &dataset, out);

@@ -30,7 +30,7 @@ pub(crate) fn verify<'py>(
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let work = move || match Dataset::open(&path) {
-        Ok(dataset) => Ok(check(&dataset, decode, truncated, progress, &stopped)),
+        Ok(dataset) => dataset.check_sources().map(|()| check(&dataset, decode, truncated, progress, &stopped)),
         // A damaged manifest is a finding, not an error.
         Err(error) if error.is_damage() => Ok(Report::of_error(&error)),
         Err(error) => Err(error),
@@ -53,6 +53,7 @@ pub(crate) fn verify_shards<'py>(
     let truncated = crate::config::truncated(py, truncated)?;
     let work = || {
         let dataset = Dataset::open(&path)?;
+        dataset.check_sources()?;
         let split = dataset.split(split)?;
         let mut options = Options::default();
         options.decode = decode;

@@ -250,6 +250,23 @@ impl Dataset {
         })
     }
 
+    /// Checks that the source files of all virtual shards may be opened. Reads the indexes.
+    ///
+    /// # Errors
+    /// [`Error::ForeignSource`], for the first one that may not. Nothing else is an error here.
+    pub fn check_sources(&self) -> Result<()> {
+        let shards = self.splits.iter().flat_map(|split| (0..split.entry().shards.len()).map(move |n| (split, n)));
+        for (split, number) in shards.filter(|(split, number)| split.entry().shards[*number].foreign.is_virtual) {
+            // What is wrong with an index is found when it is used.
+            let Ok(shard) = split.shard(number) else { continue };
+            let wrong = shard.check_source_files().unwrap_or_default();
+            if let Some(refused) = wrong.into_iter().find(|error| matches!(error, Error::ForeignSource { .. })) {
+                return Err(refused);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the names of the views, in byte order.
     pub fn view_names(&self) -> impl Iterator<Item = &String> {
         self.manifest.views().iter().map(|view| &view.name)

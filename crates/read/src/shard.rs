@@ -112,6 +112,14 @@ impl Shard {
         &self.bytes
     }
 
+    /// Checks the source files of a virtual shard, as far as that is possible without reading them. Returns what is wrong.
+    ///
+    /// # Errors
+    /// [`Error::Index`].
+    pub(crate) fn check_source_files(&self) -> Result<Vec<Error>> {
+        self.bytes.virtual_shard().map_or(Ok(vec![]), |shard| shard.check_files())
+    }
+
     /// Returns which CRCs of records are checked.
     pub(crate) fn check(&self) -> Check {
         self.check

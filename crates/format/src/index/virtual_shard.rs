@@ -43,6 +43,11 @@ impl<'a> SourceFile<'a> {
         Some(SourceFile { length, name: std::str::from_utf8(name).ok()? })
     }
 
+    /// Returns the length of the stored form in bytes.
+    pub fn bytes(&self) -> u64 {
+        (Self::HEAD + self.name.len()) as u64
+    }
+
     /// Returns whether the name is a path that cannot leave the folder of the source, unless a link does.
     pub fn has_plain_name(&self) -> bool {
         let plain = |component: &str| !matches!(component, "" | "." | "..");

@@ -72,6 +72,9 @@ pub fn quick(dataset: &Dataset, jobs: Option<usize>) -> Result<QuickReport> {
 fn compare(split: &Split, number: usize) -> Result<QuickReport> {
     let (entry, path) = (&split.entry().shards[number], split.shard_path(number));
     let mut report = Report { shards: 1, bytes: entry.bytes, ..Report::default() };
+    if entry.foreign.is_virtual {
+        return compare_virtual(split, number, report);
+    }
     let (shard, index) = (length_and_crc(&path)?, length_and_crc(&names::index_path(&path))?);
     let by_crc = [shard, index].iter().all(|found| found.is_some_and(|(_, crc)| crc.is_some()));
     match shard {
@@ -101,6 +104,18 @@ fn compare(split: &Split, number: usize) -> Result<QuickReport> {
         Some(_) => {}
     }
     Ok(QuickReport { crc_shards: by_crc.into(), length_shards: (!by_crc).into(), report })
+}
+
+/// Compares the lengths of the source files of a virtual shard with those in its index, which is read.
+fn compare_virtual(split: &Split, number: usize, mut report: Report) -> Result<QuickReport> {
+    let wrong = split.shard(number).and_then(|shard| shard.check_source_files());
+    for error in wrong.unwrap_or_else(|error| vec![error]) {
+        match error {
+            error if error.is_damage() => report.add(error),
+            error => return Err(error),
+        }
+    }
+    Ok(QuickReport { length_shards: 1, report, ..QuickReport::default() })
 }
 
 /// Compares the length of each file of columns and bitmaps with where the manifest says that its parts end.

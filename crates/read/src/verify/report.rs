@@ -123,6 +123,14 @@ impl Finding {
                 finding.key = key.as_ref().map(|k| String::from_utf8_lossy(k).into_owned());
                 finding.offset = Some(bytes.start);
             }
+            Error::SourceBytes { record, key, bytes, source, .. } => {
+                finding.record = Some(*record);
+                finding.key = key.as_ref().map(|k| String::from_utf8_lossy(k).into_owned());
+                (finding.offset, values) = (Some(bytes.start), details(source).1);
+            }
+            Error::SourceLength { expected, found, .. } => {
+                values = Some((expected.to_string(), found.to_string()));
+            }
             Error::Index { source, .. } | Error::Manifest { source, .. } => {
                 (finding.offset, values) = details(source);
             }

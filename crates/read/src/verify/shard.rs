@@ -38,12 +38,24 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
     overlay::verify(split.companion_files(), split.manifest(), entry, |error| report.add(error));
     let memory = options.shard_bytes.unwrap_or(Window::BYTES);
-    let bytes = match FileBytes::open_within(&path, options.access, memory) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            report.add(missing(error, |path| Error::MissingShard { path }));
+    let (opened, stored);
+    let bytes = if entry.foreign.is_virtual {
+        // Its bytes are known if its index is good.
+        let good = index.as_ref().is_some_and(|index| index.good.iter().all(|good| *good));
+        let Some(shard) = Some(number).filter(|_| good).and_then(|number| split.shard(number).ok()) else {
             return report;
-        }
+        };
+        opened = shard;
+        opened.bytes()
+    } else {
+        stored = match FileBytes::open_within(&path, options.access, memory) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                report.add(missing(error, |path| Error::MissingShard { path }));
+                return report;
+            }
+        };
+        &stored
     };
     report.bytes = bytes.len();
     let length = if bare { bytes.len() } else { entry.bytes };
@@ -60,14 +72,13 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let mut explained = other_length || report.has(&names::index_path(&path), Damage::RecordCount);
     let (opaque, message) = (!bare && split.manifest().is_opaque(), split.manifest().message());
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let check =
-        Checker { bytes: &bytes, path: &path, file: &file, rows: rows.as_ref(), split, options, opaque, message };
+    let check = Checker { bytes, path: &path, file: &file, rows: rows.as_ref(), split, options, opaque, message };
     // The bytes of an object are checked while they are in memory, those of a file by all threads once all frames are known.
     let in_store = bytes.object().is_some();
     let (mut runs, mut waiting, mut checked) = (Runs::default(), vec![], vec![]);
     let mut take = |run| if in_store { checked.push(check.run(run)) } else { waiting.push(run) };
     find_frames(
-        &bytes,
+        bytes,
         end,
         &path,
         rows.as_ref(),
@@ -95,13 +106,15 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         crc = checksum::combine(crc, part_crc, length);
         report.append(part);
     }
-    if bare || report.findings.iter().any(|finding| finding.file == path) {
+    // What is wrong with a source file explains the CRC of a virtual shard.
+    let of_source = entry.foreign.is_virtual && !report.findings.is_empty();
+    if bare || of_source || report.findings.iter().any(|finding| finding.file == path) {
         return report;
     }
     if crc != entry.crc32c {
         report.add(Error::ShardCrc { path, expected: entry.crc32c, found: crc });
     } else if let Some(expected) = entry.sha256 {
-        match sha256(&bytes, options) {
+        match sha256(bytes, options) {
             Ok(Some(found)) if found != expected => report.add(Error::ShardSha256 { path, expected, found }),
             Ok(_) => {}
             Err(error) => report.add(error),
@@ -232,9 +245,10 @@ fn find_frames(
     }
 }
 
-/// Returns whether an error ends the verification of a shard: the store fails, and each further request would take as long.
+/// Returns whether an error ends the verification of a shard: the store fails, and each further request would take as long; or the
+/// user must allow its source files.
 fn ends(bytes: &FileBytes, error: &Error) -> bool {
-    bytes.object().is_some() && !error.is_bad_sample()
+    (bytes.object().is_some() || bytes.virtual_shard().is_some()) && !error.is_bad_sample()
 }
 
 /// Adds the row and the key from the index to an error about a record.
@@ -448,6 +462,10 @@ impl Checker<'_> {
     }
 
     fn record_error(&self, record: u64, source: shardtool_format::Error) -> Error {
+        if let Some(damaged) = self.bytes.virtual_shard().and_then(|shard| shard.damaged_source(record)) {
+            let key = self.rows.and_then(|r| r.key(record)).map(<[u8]>::to_vec);
+            return Error::SourceBytes { path: damaged.path, bytes: damaged.bytes, record, key, source };
+        }
         with_key(Error::Record { path: self.path.to_owned(), record, key: None, source }, Some(record), self.rows)
     }
 }

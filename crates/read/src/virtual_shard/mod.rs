@@ -16,6 +16,7 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{ReadWriteFlags, preadv2};
 use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
 use shardtool_format::manifest;
+use shardtool_store::Object;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
@@ -158,6 +159,39 @@ impl VirtualShard {
             }
         }
         None
+    }
+
+    /// Checks each source file, as far as that is possible without reading it.
+    ///
+    /// # Errors
+    /// [`Error::Index`]. What is wrong with source files is in the result.
+    pub(crate) fn check_files(&self) -> Result<Vec<Error>> {
+        let values = self.index.variable(self.columns.files)?.map_or(&[][..], |column| column.values());
+        let (mut at, mut wrong) = (0, vec![]);
+        while at < values.len() as u64 {
+            let Some(file) = SourceFile::decode(values, at) else {
+                wrong.push(self.mismatch(0, "source file", "an entry outside the column"));
+                break;
+            };
+            at += file.bytes();
+            wrong.extend(self.check_file(&file).err());
+        }
+        Ok(wrong)
+    }
+
+    fn check_file(&self, file: &SourceFile<'_>) -> Result<()> {
+        let path = self.files.path(self.source.as_deref(), file)?;
+        if !shardtool_store::is_url(&path) {
+            return self.files.open(self.source.as_deref(), file).map(drop);
+        }
+        match Object::open(&path) {
+            Ok(object) if object.len() == file.length => Ok(()),
+            Ok(object) => Err(Error::SourceLength { path, expected: file.length, found: object.len() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::MissingSource { path, problem: "does not exist" })
+            }
+            Err(source) => Err(Error::Io { action: "read", path, source }),
+        }
     }
 
     /// Returns where the frame of a row lies; `None` past the last row.

@@ -102,6 +102,8 @@ damage! {
     MissingSource,
     /// A source file of a virtual shard has another length than when it was described.
     SourceLength,
+    /// A source file of a virtual shard that the user did not allow. Not damage of stored bytes: it concerns the whole dataset.
+    ForeignSource,
     /// The index contradicts the manifest or a record.
     IndexMismatch,
     /// The shard is a gzip or zlib file.

@@ -338,8 +338,8 @@ impl Error {
             | Error::AmbiguousVersion { .. }
             | Error::Condition { .. }
             | Error::NoShard { .. }
-            | Error::ForeignSource { .. }
             | Error::OutOfRange { .. } => None,
+            Error::ForeignSource { .. } => Some(Damage::ForeignSource),
             Error::MissingSource { .. } => Some(Damage::MissingSource),
             Error::SourceLength { .. } => Some(Damage::SourceLength),
             Error::MissingShard { .. } => Some(Damage::MissingShard),
@@ -402,9 +402,10 @@ impl Error {
     }
 
     /// Returns whether a loader may continue after this error without the sample: the record is damaged, or its bytes
-    /// cannot be read ([`Error::is_unreadable`]).
+    /// cannot be read ([`Error::is_unreadable`]). A source file that the user did not allow ends a run.
     pub fn is_bad_sample(&self) -> bool {
-        self.is_unreadable() || self.is_damage()
+        let is_refused = matches!(self, Error::ForeignSource { .. });
+        self.is_unreadable() || (self.is_damage() && !is_refused)
     }
 
     /// Returns whether bytes of a file cannot be read, while others may: the device failed, or the file is shorter than

@@ -12,7 +12,7 @@ use crate::text;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use shardtool_decode::Truncated;
-use shardtool_format::printable;
+use shardtool_format::{Damage, printable};
 use shardtool_read::verify::{self, Finding, Options, QuickReport, Report};
 use shardtool_read::{Dataset, Split};
 use std::io::Write;
@@ -169,7 +169,13 @@ fn print(
         let images = text::plural(report.filled, "image");
         writeln!(out, "{images} cut or damaged, which loaders fill")?;
     }
+    let is_of_source = |damage| matches!(damage, Damage::MissingSource | Damage::SourceLength);
     match found {
+        n if report.findings.iter().filter_map(|finding| finding.damage).any(is_of_source) => writeln!(
+            out,
+            "{}. Restore the source files; or `shardtool index` describes the source as it is now.",
+            text::plural(n, "finding")
+        )?,
         0 => writeln!(out, "No damage found.")?,
         n => writeln!(out, "{}. `shardtool repair` rebuilds what can be rebuilt.", text::plural(n, "finding"))?,
     }

@@ -107,7 +107,7 @@ pub use options::{
     Annotated, BoxFormat, BoxUnit, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind,
     SplitNames,
 };
-pub use pack::{IndexedAs, IndexedSource, Summary, index_source, indexed_as, pack, pack_splits};
+pub use pack::{IndexedAs, IndexedSource, Summary, index_source, indexed_as, pack, pack_splits, source_kind};
 pub use parts::{
     Cleaned, CommitOptions, CommittedSplit, PackedPart, Part, SplitStatus, Unfinished, clean, commit_split, pack_part,
     status, write_plan, write_plans,

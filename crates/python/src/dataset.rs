@@ -19,14 +19,16 @@ struct Opening {
     cache: Option<(PathBuf, u64)>,
     /// The version that is open, so that a process that opens it again has the same; `None` for bare files.
     version: Option<String>,
+    /// Where source files of virtual shards may lie.
+    sources: Vec<String>,
 }
 
 impl Opening {
     /// The arguments of `Dataset` and, after a name, of `_open_split`.
-    fn arguments(&self) -> (OsString, Option<PathBuf>, Option<u64>, Option<String>) {
+    fn arguments(&self) -> OpeningArguments {
         let (folder, size) = self.cache.clone().unzip();
         // As text: `pathlib` removes a slash of a URL.
-        (self.path.clone().into_os_string(), folder, size, self.version.clone())
+        (self.path.clone().into_os_string(), folder, size, self.version.clone(), self.sources.clone())
     }
 }
 
@@ -63,20 +65,22 @@ pub(crate) struct Dataset {
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (path, cache=None, cache_size=None, version=None))]
+    #[pyo3(signature = (path, cache=None, cache_size=None, version=None, source=None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         cache: Option<PathBuf>,
         cache_size: Option<Size>,
         version: Option<Version>,
+        source: Option<Sources>,
     ) -> PyResult<Self> {
+        let sources = source.map(Sources::texts).unwrap_or_default();
         let size = cache_size.map(|size| size.bytes(py, "cache_size")).transpose()?;
         if cache.is_none() && size.is_some() {
             return Err(error::option(py, "`cache_size` needs `cache`, the folder of the cache"));
         }
         let open = || {
-            let mut options = Options::default();
+            let mut options = Options::default().with_sources(sources.clone());
             options.version = version.map(Version::text);
             if let Some(folder) = &cache {
                 let opened = Cache::open(folder, size);
@@ -90,7 +94,7 @@ impl Dataset {
         let path = dataset.path().to_owned();
         let bare = dataset.splits().iter().any(shardtool_read::Split::is_bare);
         let version = (!bare).then(|| dataset.version().to_string());
-        Ok(Dataset { dataset, opening: Opening { path, cache, version } })
+        Ok(Dataset { dataset, opening: Opening { path, cache, version, sources } })
     }
 
     /// Returns the split of that name.
@@ -328,6 +332,23 @@ impl Version {
     }
 }
 
+/// The argument `source`: one folder or URL, or several.
+#[derive(FromPyObject)]
+pub(crate) enum Sources {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
+impl Sources {
+    pub(crate) fn texts(self) -> Vec<String> {
+        let all = match self {
+            Sources::One(source) => vec![source],
+            Sources::Several(sources) => sources,
+        };
+        all.into_iter().map(|source| source.to_string_lossy().into_owned()).collect()
+    }
+}
+
 fn count(split: &shardtool_read::Split) -> String {
     format!("{} {} records in {} shards", split.name(), split.len(), split.entry().shards.len())
 }
@@ -342,8 +363,8 @@ fn features<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<Bound<'py, Py
 
 /// Path, name, folder and size of the cache.
 /// The arguments that open a dataset again.
-type OpeningArguments = (OsString, Option<PathBuf>, Option<u64>, Option<String>);
-type SplitArguments = (OsString, String, Option<PathBuf>, Option<u64>, Option<String>);
+type OpeningArguments = (OsString, Option<PathBuf>, Option<u64>, Option<String>, Vec<String>);
+type SplitArguments = (OsString, String, Option<PathBuf>, Option<u64>, Option<String>, Vec<String>);
 
 /// A split: records numbered through all its shards, from 0.
 #[pyclass(frozen, sequence, module = "shardtool._shardtool")]
@@ -536,8 +557,8 @@ impl Split {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, SplitArguments)> {
         let open = py.import("shardtool")?.getattr("_open_split")?;
-        let (path, cache, size, version) = self.opening.arguments();
-        Ok((open, (path, self.split.name().to_owned(), cache, size, version)))
+        let (path, cache, size, version, sources) = self.opening.arguments();
+        Ok((open, (path, self.split.name().to_owned(), cache, size, version, sources)))
     }
 
     fn __repr__(&self) -> String {

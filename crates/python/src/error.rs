@@ -80,7 +80,7 @@ pub(crate) fn read(py: Python<'_>, error: shardtool_read::Error) -> PyErr {
     let message = Chain(&error).to_string();
     match error {
         E::Io { path, source, .. } | E::Unreadable { path, source, .. } => io(py, &message, &source, &path),
-        E::NotADataset { .. } => plain(py, "DatasetError", &error),
+        E::NotADataset { .. } | E::ForeignSource { .. } => plain(py, "DatasetError", &error),
         E::NoSplit { .. } => plain(py, "SplitError", &error),
         E::OutOfRange { .. } => plain(py, "OutOfRangeError", &error),
         error => {

@@ -85,7 +85,7 @@ mod _shardtool {
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]
-    use crate::pack::{pack, pack_part, write_plans};
+    use crate::pack::{index, pack, pack_part, source_kind, write_plans};
     #[pymodule_export]
     use crate::task::{TaskWrite, TaskWriter, new_write_id};
     #[pymodule_export]

@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    Annotated, BoxFormat, BoxUnit, DestinationError, JpegLayout, MemberKey, OnError, Options, Part, PixelStore,
-    Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary,
+    AdoptOptions, Annotated, BoxFormat, BoxUnit, DestinationError, IndexedAs, JpegLayout, MemberKey, OnError, Options,
+    Part, PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary, indexed_as,
 };
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -242,6 +242,49 @@ pub(crate) fn write_plans(py: Python<'_>, options: PackOptions) -> PyResult<Vec<
 pub(crate) fn pack<'py>(py: Python<'py>, options: PackOptions) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let summaries = watched(py, options, |options, watch| shardtool_pack::pack_splits(options, watch))?;
     summaries.into_iter().map(|summary| summary_to_dict(py, summary)).collect()
+}
+
+/// Returns the name of the kind of a source, if it is one.
+#[pyfunction]
+pub(crate) fn source_kind(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
+    let kind = py.detach(|| shardtool_pack::source_kind(&path)).map_err(|e| error::pack(py, e))?;
+    Ok(kind.and_then(|kind| KINDS.iter().find(|(_, known)| *known == kind)).map(|(name, _)| *name))
+}
+
+/// Describes a source in virtual shards. Returns the dataset, and a summary of each split as a dict.
+#[pyfunction]
+pub(crate) fn index<'py>(
+    py: Python<'py>,
+    options: PackOptions,
+    sources: Vec<String>,
+) -> PyResult<(std::ffi::OsString, Vec<Bound<'py, PyDict>>)> {
+    let indexed = watched(py, options, move |options, watch| match indexed_as(&options.source, options.from)? {
+        IndexedAs::VirtualShards => shardtool_pack::index_source(options, &sources, watch).map(Ok),
+        IndexedAs::Shards(files) => {
+            let mut adopting = AdoptOptions::default();
+            adopting.out = Some(options.destination.clone()).filter(|out| !out.as_os_str().is_empty());
+            adopting.split = options.split.clone();
+            adopting.split_names = options.split_names;
+            adopting.conventions.label_offset = options.label_offset;
+            adopting.entry_points = options.entry_points;
+            adopting.jobs = options.jobs;
+            adopting.single_writer = options.single_writer;
+            let folder = || files.first().and_then(|file| file.parent()).map(Path::to_owned).unwrap_or_default();
+            let dataset = adopting.out.clone().unwrap_or_else(folder);
+            let splits = shardtool_pack::adopt(&files, &adopting, watch)?;
+            let classes = shardtool_read::Dataset::open(&dataset)?.manifest().classes.len() as u64;
+            Ok(Err((dataset, splits, classes)))
+        }
+    })?;
+    let (dataset, summaries) = match indexed {
+        Ok(indexed) => (indexed.dataset, indexed.splits),
+        Err((dataset, splits, classes)) => {
+            let summaries = splits.into_iter().map(|split| Summary::of_shards(split, classes)).collect();
+            (dataset, summaries)
+        }
+    };
+    let dicts = summaries.into_iter().map(|summary| summary_to_dict(py, summary)).collect::<PyResult<_>>()?;
+    Ok((dataset.into_os_string(), dicts))
 }
 
 fn summary_to_dict(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDict>> {

@@ -133,7 +133,17 @@ impl From<ShardArgument> for TaskShard {
         let ShardArgument { task, rejected, file, records, bytes, crc32c, index_bytes, index_crc32c, sha256 } = shard;
         let sha256 = sha256.as_deref().and_then(Sha256::parse);
         let companions = Default::default();
-        let shard = Shard { file, records, bytes, crc32c, index_bytes, index_crc32c, sha256, companions };
+        let shard = Shard {
+            file,
+            records,
+            bytes,
+            crc32c,
+            index_bytes,
+            index_crc32c,
+            sha256,
+            companions,
+            foreign: Default::default(),
+        };
         TaskShard { task, shard, rejected }
     }
 }

@@ -19,8 +19,10 @@ pub(crate) fn verify<'py>(
     decode: bool,
     progress: bool,
     truncated: &str,
+    sources: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let truncated = crate::config::truncated(py, truncated)?;
+    let opening = shardtool_read::Options::default().with_sources(sources);
     let decodes = |dataset: Dataset| dataset.manifest().has_images() || dataset.manifest().has_arrays();
     if decode && Dataset::open(&path).is_ok_and(|dataset| !decodes(dataset)) {
         let message =
@@ -29,7 +31,7 @@ pub(crate) fn verify<'py>(
     }
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
-    let work = move || match Dataset::open(&path) {
+    let work = move || match Dataset::open_with(&path, opening) {
         Ok(dataset) => dataset.check_sources().map(|()| check(&dataset, decode, truncated, progress, &stopped)),
         // A damaged manifest is a finding, not an error.
         Err(error) if error.is_damage() => Ok(Report::of_error(&error)),

@@ -43,6 +43,18 @@ pub fn indexed_as(source: &Path, from: Option<SourceKind>) -> Result<IndexedAs, 
     }
 }
 
+/// Returns what a source is, by its content; `None` if it is none.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn source_kind(source: &Path) -> Result<Option<SourceKind>, Error> {
+    match source::kind(&local_path(source)) {
+        Ok(kind) => Ok(Some(kind)),
+        Err(error @ Error::Io { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Makes a dataset of a source without copying it: folders of images, lists, COCO files, tars that are not compressed, and MDS. Reads
 /// the source once, and writes a manifest, and an index for each shard that [`crate::pack()`] would write with the same options; the
 /// index says where the bytes lie. Records, keys, labels, order and fingerprint are those of the packed source. `sources` are

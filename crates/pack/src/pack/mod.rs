@@ -7,7 +7,7 @@ mod index_source;
 mod same_content;
 mod target;
 
-pub use index_source::{IndexedAs, IndexedSource, index_source, indexed_as};
+pub use index_source::{IndexedAs, IndexedSource, index_source, indexed_as, source_kind};
 pub(crate) use target::{Remaining, Target, complete};
 
 use crate::commit::Directory;
@@ -64,6 +64,29 @@ pub struct Summary {
     pub converted: u64,
     /// Number of records from whose images this run removed metadata, as [`Options::strip_metadata`] says. Excludes those of resumed shards.
     pub stripped: u64,
+}
+
+impl Summary {
+    /// Returns the summary of a split whose shards are files that existed before.
+    pub fn of_shards(split: Split, classes: u64) -> Self {
+        Summary {
+            samples: split.records(),
+            source_bytes: split.bytes(),
+            with_images: true,
+            classes,
+            inputs: split.shards.iter().map(|shard| shard.file.clone()).collect(),
+            split,
+            rejected: 0,
+            rejected_file: None,
+            left_out: vec![],
+            resumed_shards: 0,
+            already_complete: false,
+            optimized: None,
+            truncated: 0,
+            converted: 0,
+            stripped: 0,
+        }
+    }
 }
 
 /// Packs a source into the splits that its files or top folders are named for, else into one. All of them are published at

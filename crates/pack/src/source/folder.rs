@@ -99,6 +99,9 @@ impl Walk {
         for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))? {
             let entry = entry.map_err(Error::io("list", folder))?;
             let name = entry.file_name();
+            if name.to_str().is_some_and(|name| layouts::is_of_dataset(folder, name)) {
+                continue;
+            }
             if name.as_encoded_bytes().starts_with(b".") || name.to_str().is_some_and(layouts::is_system) {
                 let name = name.to_string_lossy();
                 // A Mac writes a file `._NAME` for each file.
@@ -109,9 +112,6 @@ impl Walk {
                 self.reject(format!("{prefix}{}", name.display()), Reason::NotUtf8)?;
                 continue;
             };
-            if layouts::is_of_dataset(folder, name) {
-                continue;
-            }
             let key = format!("{prefix}{name}");
             let mut meta = entry.metadata();
             if meta.as_ref().is_ok_and(Metadata::is_symlink) {

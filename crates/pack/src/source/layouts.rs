@@ -53,7 +53,8 @@ pub(crate) fn is_system(name: &str) -> bool {
 /// manifest, indexes, and others.
 pub(crate) fn is_of_dataset(folder: &Path, name: &str) -> bool {
     let own = [names::MANIFEST, names::INDEX_FOLDER, names::VERSIONS_FOLDER, names::COLUMNS_FOLDER].contains(&name)
-        || (name.starts_with("rejected-") && name.ends_with(".jsonl"));
+        || (name.starts_with("rejected-") && name.ends_with(".jsonl"))
+        || [".pack-", ".packed-", ".dataset.", ".manifest."].iter().any(|begin| name.starts_with(begin));
     // An unfinished one has no manifest.
     let is_plan = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b".pack-");
     let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

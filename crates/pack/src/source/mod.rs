@@ -119,6 +119,31 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     Ok(named)
 }
 
+/// Returns the kind of a source.
+///
+/// # Errors
+/// Those of [`splits::divide`].
+pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
+    if !is_url(source) && source.is_dir() && detect::is_empty(source) {
+        return Err(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }));
+    }
+    let options = Options::new(source, "");
+    let divided = splits::divide(source, &options)?;
+    let found = divided.splits.first().map(|split| &split.found);
+    Ok(match found {
+        Some(DetectedSource::Archives(files)) => match files.kind {
+            ArchiveKind::Tfrecord => SourceKind::Tfrecord,
+            ArchiveKind::Webdataset => SourceKind::Webdataset,
+            ArchiveKind::Parquet => SourceKind::Parquet,
+            ArchiveKind::Mds => SourceKind::Mds,
+        },
+        Some(DetectedSource::Clips) => SourceKind::Clips,
+        Some(DetectedSource::List) => SourceKind::List,
+        Some(DetectedSource::Coco) => SourceKind::Coco,
+        Some(DetectedSource::Folder) | None => SourceKind::Folder,
+    })
+}
+
 /// Returns the files of a source of TFRecord files; `None` for another one.
 ///
 /// # Errors

@@ -11,6 +11,7 @@
 `shardtool.torch` and `shardtool.jax` deliver tensors and arrays of those frameworks.
 """
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 from . import errors
@@ -23,6 +24,7 @@ from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
 from .display import Record, show
 from .errors import *  # noqa: F403
 from .fields import Views, five_crop
+from .indexing import index, open
 from .loader import Loader, Stats
 from .options import (
     Arrays,
@@ -173,6 +175,8 @@ __all__ = [
     "five_crop",
     "flip_index",
     "image_label",
+    "index",
+    "open",
     "pack",
     "pack_part",
     "preview",
@@ -185,10 +189,15 @@ __all__ = [
 
 
 def _open_split(
-    path: str, name: str, cache: str | None = None, cache_size: int | None = None, version: str | None = None
+    path: str,
+    name: str,
+    cache: str | None = None,
+    cache_size: int | None = None,
+    version: str | None = None,
+    sources: Sequence[str] = (),
 ) -> Split:
     """Opens a split by path, name and version; pickled splits call this."""
-    return Dataset(path, cache, cache_size, version).split(name)
+    return Dataset(path, cache, cache_size, version, list(sources)).split(name)
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -43,8 +43,8 @@ def _newest(dataset: Any, dry_run: bool) -> Any:
 
 def at(dataset: Any, version: int | str | None = None) -> Any:
     """Returns the dataset at a version: its number, a tag or a checksum. Default: the newest one."""
-    path, cache, cache_size, _ = dataset.__reduce__()[1]
-    return _shardtool.Dataset(path, cache, cache_size, None if version is None else str(version))
+    path, cache, cache_size, _, sources = dataset.__reduce__()[1]
+    return _shardtool.Dataset(path, cache, cache_size, None if version is None else str(version), sources)
 
 
 def delete(

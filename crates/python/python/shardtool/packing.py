@@ -242,14 +242,19 @@ def pack(
     finally:
         if report is not None:
             report.close()
+    return results("pack", summaries)
+
+
+def results(call: str, summaries: list[dict[str, Any]]) -> Packed:
+    """Returns the summaries of a call for each split as one, and warns of what was rejected or left out."""
     packed: list[Packed] = []
     for summary in summaries:
         del summary["samples"]
         packed.append(Packed(**{**summary, "left_out": tuple(summary["left_out"])}))
         if summary["rejected"]:
-            warn(f"pack rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
+            warn(f"{call} rejected {summary['rejected']} inputs; {summary['rejected_file']} lists them with the reasons")
     if packed[0].left_out:
-        warn(f"pack left out {'; '.join(packed[0].left_out)}")
+        warn(f"{call} left out {'; '.join(packed[0].left_out)}")
     return joined(packed)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from . import _shardtool
+from .indexing import texts
 
 __all__ = ["Damage", "Report", "verify"]
 
@@ -68,11 +70,12 @@ def verify(
     *,
     decode: bool = False,
     truncated: Literal["error", "fill"] = "error",
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     progress: bool = False,
 ) -> Report:
     """Checks framing and both CRCs of every record, indexes against records, and files against the manifest; with `decode`, also
-    decodes every image; with `truncated="fill"`, cut and damaged JPEGs are no damage, and counted apart. `progress` shows a bar on stderr. The report lists the damage; raises `DatasetError` or `FileError`
+    decodes every image; with `truncated="fill"`, cut and damaged JPEGs are no damage, and counted apart. `source` is that of `Dataset`. `progress` shows a bar on stderr. The report lists the damage; raises `DatasetError` or `FileError`
     only if the dataset cannot be checked."""
-    found = _shardtool.verify(path, decode, progress, truncated)
+    found = _shardtool.verify(path, decode, progress, truncated, texts(source))
     damages = [Damage(**damage) for damage in found.pop("damages")]
     return Report(damages=damages, **found)

@@ -133,6 +133,11 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut Output) -> anyhow::Res
         let deleted = text::plural(deleted, "deleted record");
         writeln!(out, "version {} ({}); {deleted} in its shards", versions.number, printable(&versions.command))?;
     }
+    if manifest.has_virtual_shards() {
+        let sources = manifest.sources();
+        let place = if sources.is_empty() { "this folder".to_owned() } else { sources.join(", ") };
+        writeln!(out, "virtual shards: the bytes lie in files of {}", printable(&place))?;
+    }
     let largest = dataset.splits().iter().zip(surveys).max_by_key(|(split, _)| split.len());
     if let Some((split, survey)) = largest.filter(|(_, s)| s.records > 0) {
         classes(dataset, split, survey, out)?;
@@ -255,5 +260,6 @@ fn document(dataset: &Dataset, surveys: &[Survey]) -> serde_json::Value {
         "path": dataset.path().to_string_lossy(), "created_by": manifest.created_by, "splits": splits,
         "version": dataset.version(), "views": views,
         "features": features, "classes": manifest.classes.len(),
+        "virtual_shards": manifest.has_virtual_shards(), "sources": manifest.sources(),
     })
 }

@@ -5,7 +5,7 @@
 //! them.
 
 use crate::commit::{Directory, Lock, Temporary, publish, remove_abandoned};
-use crate::error::DestinationError;
+use crate::error::{DestinationError, ShardError};
 use crate::ordered::ordered;
 use crate::place::check_writable;
 use crate::{Error, Progress};
@@ -72,6 +72,11 @@ pub fn copy(
     let (json, manifest) = if options.all_versions { (json, manifest) } else { with_own_tags(json, manifest) };
     let earlier = if options.all_versions { earlier(&source, manifest.version_number())? } else { vec![] };
     let all = || [&manifest].into_iter().chain(earlier.iter().map(|(_, _, manifest)| manifest));
+    if all().any(Manifest::has_virtual_shards) {
+        let problem = "its shards are not stored, and the files that it describes are not copied; `shardtool reshard` writes its records \
+            as shards, `shardtool index SOURCE --out DIR` describes the files from another place";
+        return Err(Error::Shard(ShardError::VirtualShards { path: source, problem }));
+    }
     let mut seen = HashSet::new();
     let shards: Vec<_> = all().flat_map(|manifest| &manifest.splits).flat_map(|split| &split.shards).collect();
     let shards: Vec<_> = shards.into_iter().filter(|shard| seen.insert(&shard.file)).collect();

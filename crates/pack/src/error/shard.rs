@@ -114,6 +114,14 @@ pub enum ShardError {
         /// The tag.
         tag: String,
     },
+    /// A command that needs shards which are files.
+    #[error("{}: {problem}", .path.display())]
+    VirtualShards {
+        /// The dataset.
+        path: PathBuf,
+        /// Why it cannot be done, and what can.
+        problem: &'static str,
+    },
     /// A file of an earlier version is gone.
     #[error("version {version} of {} cannot be restored: {file} is gone", .path.display())]
     LostFiles {

@@ -73,7 +73,8 @@ pub(super) fn write(
 /// that is `good` is compared with its checksum once more while it is copied.
 fn put_whole(run: &Run<'_>, number: usize, shard: &Shard, name: &Path, good: bool) -> Result<(), Error> {
     let from = shard.path();
-    if !is_url(from) {
+    let is_virtual = run.split.entry().shards[number].foreign.is_virtual;
+    if !is_virtual && !is_url(from) {
         let target = from.canonicalize().map_err(Error::io("read", from))?;
         let to = run.folder.path().join(name);
         if run.folder.put(&target, name).map_err(Error::io("create", &to))? {
@@ -81,7 +82,13 @@ fn put_whole(run: &Run<'_>, number: usize, shard: &Shard, name: &Path, good: boo
         }
     }
     let (mut file, path) = run.create(name)?;
-    let bytes = FileBytes::open(from, Access::Pread).map_err(Error::of_file)?;
+    let opened;
+    let bytes = if is_virtual {
+        shard.bytes()
+    } else {
+        opened = FileBytes::open(from, Access::Pread).map_err(Error::of_file)?;
+        &opened
+    };
     let (mut at, mut crc, mut buffer) = (0, Crc32c::new(), vec![]);
     while at < bytes.len() {
         let end = bytes.len().min(at + PART_BYTES as u64);

@@ -111,6 +111,12 @@ pub fn purge(dataset: &Path, options: &PurgeOptions, progress: &dyn Progress) ->
     // Another change may have come first.
     let dataset = base::open(dataset.path())?;
     check(&dataset)?;
+    let kept = place::kept_manifests(&directory)?;
+    if kept.iter().map(|(_, kept)| kept).chain([dataset.manifest()]).any(Manifest::has_virtual_shards) {
+        let problem = "a version has virtual shards, and the files that they describe are never changed: `shardtool compact` writes \
+            shards, `shardtool gc --keep 1` drops the versions before; then purge, and remove the files themselves";
+        return Err(Error::Shard(ShardError::VirtualShards { path: base::folder(&dataset), problem }));
+    }
     let chosen = Chosen::new(&directory, progress)?;
     let mut purged = chosen.purged();
     purged.copies = copies::find(&chosen, progress)?;

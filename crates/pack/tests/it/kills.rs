@@ -4,10 +4,11 @@
 use crate::adopt::{example, framed};
 use crate::support::{chain, check, class_folders, jpeg, manifest, put, records, snapshot, unlocked};
 use shardtool_format::example::Column;
+use shardtool_format::names;
 use shardtool_pack::{
     AdoptOptions, DestinationError, Error, ExportKind, ExportOptions, ExtractOptions, Image, Label, Options, Progress,
     Rejection, RepairOptions, ReshardOptions, Sample, Shards, Step, Writer, WriterOptions, adopt, commit_parts, export,
-    extract, pack, repair, reshard,
+    extract, index_source, pack, repair, reshard,
 };
 use shardtool_read::Dataset;
 use std::collections::BTreeMap;
@@ -66,6 +67,10 @@ fn run(command: &str, out: &Path, inputs: &[&Path], progress: &dyn Progress) -> 
             let files: Vec<_> = shard_files(out).into_iter().map(|name| out.join(name)).collect();
             adopt(&files, &with!(AdoptOptions::default(), jobs = jobs), progress)?;
             false
+        }
+        "index source" => {
+            let options = with!(Options::new(out, ""), shards = Shards::Count(2), ignore_times = true);
+            index_source(&options, &[], progress)?.splits.iter().any(|split| split.rejected > 0)
         }
         "index --out" => {
             let files: Vec<_> = shard_files(inputs[0]).into_iter().map(|name| inputs[0].join(name)).collect();
@@ -157,7 +162,12 @@ fn whole(out: &Path, expected: &BTreeMap<PathBuf, Vec<u8>>, before: &BTreeMap<Pa
     if out.join("dataset.json").exists() {
         for split in manifest(out).splits {
             for shard in split.shards {
-                let shard = out.join(&shard.file);
+                let file = if shard.foreign.is_virtual {
+                    names::index_path(Path::new(&shard.file))
+                } else {
+                    PathBuf::from(&shard.file)
+                };
+                let shard = out.join(file);
                 assert!(shard.exists(), "killed at {n}: {shard:?}");
             }
         }
@@ -233,6 +243,13 @@ fn index_continues() {
         put(&bare.join(&name), &fs::read(set.join(&name)).unwrap());
     }
     assert!(kill_everywhere("index", &[], |out| copy(&bare, out)).0 > 4);
+    assert!(kill_everywhere("index source", &[], |out| class_folders(out, 4)).0 > 12 + 4);
+    // One that describes a changed source anew.
+    let described = temp.path().join("described");
+    class_folders(&described, 4);
+    run("index source", &described, &[], &()).unwrap();
+    put(&described.join("zebra/1.jpg"), &jpeg(3, 20, 20));
+    assert!(kill_everywhere("index source", &[], |out| copy(&described, out)).0 > 12 + 4);
     assert!(kill_everywhere("index --out", &[&bare], |out| fs::create_dir_all(out).unwrap()).0 > 4);
 }
 

@@ -179,6 +179,14 @@ impl FileBytes {
         FileBytes { virtual_shard: Some(shard), ..FileBytes::of(&path, len, bytes) }
     }
 
+    /// Returns the bytes of a virtual shard whose source files are in a store, for reading nearly in order, with this number of bytes of
+    /// memory; `None` for others.
+    pub(crate) fn in_order(&self, memory: u64) -> Option<Self> {
+        let (shard, object) = (self.virtual_shard.clone()?, self.object()?.clone());
+        let window = Bytes::Window(Box::new(Window::within(object, memory)));
+        Some(FileBytes { virtual_shard: Some(shard), ..FileBytes::of(&self.path, self.len, window) })
+    }
+
     fn of(path: &Path, len: u64, bytes: Bytes) -> Self {
         FileBytes {
             path: path.to_owned(),

@@ -258,9 +258,9 @@ impl Dataset {
         let shards = self.splits.iter().flat_map(|split| (0..split.entry().shards.len()).map(move |n| (split, n)));
         for (split, number) in shards.filter(|(split, number)| split.entry().shards[*number].foreign.is_virtual) {
             // What is wrong with an index is found when it is used.
-            let Ok(shard) = split.shard(number) else { continue };
-            let wrong = shard.check_source_files().unwrap_or_default();
-            if let Some(refused) = wrong.into_iter().find(|error| matches!(error, Error::ForeignSource { .. })) {
+            if let Err(refused @ Error::ForeignSource { .. }) =
+                split.shard(number).and_then(|shard| shard.check_allowed())
+            {
                 return Err(refused);
             }
         }

@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::overlay::{Overlaid, Overlay};
 use crate::prefetch::prefetch;
 use crate::shard_index::{Checked, ShardIndex, content_name, missing};
-use crate::virtual_shard::{SourceFiles, VirtualShard};
+use crate::virtual_shard::{SourceFiles, VirtualShard, Wrong};
 use crate::{Error, Record, Result};
 use shardtool_format::example::{Example, Feature, Message, range_within};
 use shardtool_format::frame::{self, Check};
@@ -86,7 +86,7 @@ impl Shard {
                 let bytes = match stored {
                     Some(bytes) => bytes,
                     None => {
-                        let shard = VirtualShard::new(&path, entry, index.clone(), sources.clone())?;
+                        let shard = VirtualShard::new(&path, entry, index.clone(), sources.clone(), check)?;
                         let in_store = shard.is_in_store(path.parent().unwrap_or(&path));
                         FileBytes::of_virtual(shard, entry.bytes, in_store, cache.as_ref().zip(Some(content)))
                     }
@@ -118,6 +118,14 @@ impl Shard {
     /// [`Error::Index`].
     pub(crate) fn check_source_files(&self) -> Result<Vec<Error>> {
         self.bytes.virtual_shard().map_or(Ok(vec![]), |shard| shard.check_files())
+    }
+
+    /// Checks that the source files of a virtual shard may be opened.
+    ///
+    /// # Errors
+    /// [`Error::ForeignSource`], [`Error::Index`].
+    pub(crate) fn check_allowed(&self) -> Result<()> {
+        self.bytes.virtual_shard().map_or(Ok(()), |shard| shard.check_allowed())
     }
 
     /// Returns which CRCs of records are checked.
@@ -541,9 +549,12 @@ impl Shard {
     /// Returns the error of a damaged record of this shard, with its key if the index has it; or that the whole file is
     /// compressed.
     pub(crate) fn damage(&self, row: u64, source: shardtool_format::Error) -> Error {
-        if let Some(damaged) = self.bytes.virtual_shard().and_then(|shard| shard.damaged_source(row)) {
-            let (path, bytes, key) = (damaged.path, damaged.bytes, self.known_key(row));
-            return Error::SourceBytes { path, bytes, record: row, key, source };
+        match self.bytes.virtual_shard().and_then(|shard| shard.wrong_source(row)) {
+            Some(Wrong::Bytes { path, bytes }) => {
+                return Error::SourceBytes { path, bytes, record: row, key: self.known_key(row), source };
+            }
+            Some(Wrong::File(error)) => return self.unreadable(row, error),
+            None => {}
         }
         let header = 0..self.bytes.len().min(frame::HEADER_BYTES as u64);
         let compression = self.bytes.with(header, |header| Ok::<_, Infallible>(compression(&source, header)));

@@ -24,6 +24,7 @@ mod parts;
 mod selection;
 mod several_values;
 mod shown;
+mod sources_in_stores;
 mod stable_names;
 mod stores;
 mod strip_metadata;

@@ -4,6 +4,7 @@ use super::rows::Rows;
 use super::{Finding, Options, Report};
 use crate::overlay;
 use crate::shard_index::{contradictions, missing, until_equal};
+use crate::virtual_shard::Wrong;
 use crate::whole_files::read_index;
 use crate::{Error, FileBytes, Frames, Result, Split};
 use rayon::prelude::*;
@@ -46,7 +47,13 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
             return report;
         };
         opened = shard;
-        opened.bytes()
+        match opened.bytes().in_order(memory) {
+            Some(bytes) => {
+                stored = bytes;
+                &stored
+            }
+            None => opened.bytes(),
+        }
     } else {
         stored = match FileBytes::open_within(&path, options.access, memory) {
             Ok(bytes) => bytes,
@@ -462,9 +469,13 @@ impl Checker<'_> {
     }
 
     fn record_error(&self, record: u64, source: shardtool_format::Error) -> Error {
-        if let Some(damaged) = self.bytes.virtual_shard().and_then(|shard| shard.damaged_source(record)) {
-            let key = self.rows.and_then(|r| r.key(record)).map(<[u8]>::to_vec);
-            return Error::SourceBytes { path: damaged.path, bytes: damaged.bytes, record, key, source };
+        match self.bytes.virtual_shard().and_then(|shard| shard.wrong_source(record)) {
+            Some(Wrong::Bytes { path, bytes }) => {
+                let key = self.rows.and_then(|r| r.key(record)).map(<[u8]>::to_vec);
+                return Error::SourceBytes { path, bytes, record, key, source };
+            }
+            Some(Wrong::File(error)) => return with_key(error, Some(record), self.rows),
+            None => {}
         }
         with_key(Error::Record { path: self.path.to_owned(), record, key: None, source }, Some(record), self.rows)
     }

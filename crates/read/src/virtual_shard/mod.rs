@@ -14,6 +14,7 @@ use crate::shard_index::ShardIndex;
 use crate::{Error, Result};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{ReadWriteFlags, preadv2};
+use shardtool_format::frame::Check;
 use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
 use shardtool_format::manifest;
 use shardtool_store::Object;
@@ -35,6 +36,8 @@ pub(crate) struct VirtualShard {
     /// The folder of the source files, if it is not the dataset's.
     source: Option<String>,
     files: Arc<SourceFiles>,
+    /// Whether the CRCs of all records are checked when they are read.
+    checked: bool,
 }
 
 /// A part of a range of the shard.
@@ -49,10 +52,12 @@ enum Bytes<'a> {
     Source(SourceFile<'a>, Range<u64>),
 }
 
-/// A range of a source file whose bytes are not those that were indexed.
-pub(crate) struct Damaged {
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: Range<u64>,
+/// What is wrong with a source file.
+pub(crate) enum Wrong {
+    /// Bytes that are not those that were indexed.
+    Bytes { path: PathBuf, bytes: Range<u64> },
+    /// It does not exist, has another length, or cannot be read.
+    File(Error),
 }
 
 impl VirtualShard {
@@ -63,10 +68,12 @@ impl VirtualShard {
         entry: &manifest::Shard,
         index: Arc<ShardIndex>,
         files: Arc<SourceFiles>,
+        check: Check,
     ) -> Result<Self> {
         let columns = index.virtual_columns()?;
         let source = entry.foreign.source.clone();
-        Ok(VirtualShard { path: path.to_owned(), len: entry.bytes, index, columns, source, files })
+        let checked = check == Check::Data;
+        Ok(VirtualShard { path: path.to_owned(), len: entry.bytes, index, columns, source, files, checked })
     }
 
     /// Returns whether the source files are in a store.
@@ -135,30 +142,62 @@ impl VirtualShard {
         }
     }
 
-    /// Returns the first source range of a record whose bytes are not those that were indexed.
-    pub(crate) fn damaged_source(&self, row: u64) -> Option<Damaged> {
+    /// Returns what is wrong with the first source range of a record that is not as it was indexed.
+    #[cold]
+    pub(crate) fn wrong_source(&self, row: u64) -> Option<Wrong> {
         let frame = self.frame(row).ok()??;
-        let parts = self.parts(row, &frame).ok()?;
-        for part in parts {
+        for part in self.parts(row, &frame).ok()? {
             let FramePart::Source(range) = part else { continue };
             let file = self.file(row, &range).ok()?;
-            let (path, bytes) = (
-                self.files.path(self.source.as_deref(), &file).ok()?,
-                range.offset..range.offset + u64::from(range.length),
-            );
-            let mut found = vec![0; range.length as usize];
-            let read = match shardtool_store::is_url(&path) {
-                true => requests::read(&path, bytes.clone()).map(|read| found = read).is_ok(),
-                false => {
-                    let file = self.files.open(self.source.as_deref(), &file).ok()?;
-                    file.read_exact_at(&mut found, bytes.start).is_ok()
-                }
-            };
-            if read && !range.has_bytes(&found) {
-                return Some(Damaged { path, bytes });
+            let path = self.files.path(self.source.as_deref(), &file).ok()?;
+            let bytes = range.offset..range.offset + u64::from(range.length);
+            match self.source_bytes(&path, &file, bytes.clone()) {
+                Ok(found) if range.has_bytes(&found) => {}
+                Ok(_) => return Some(Wrong::Bytes { path, bytes }),
+                Err(error) => return Some(Wrong::File(error)),
             }
         }
         None
+    }
+
+    /// Reads a range of a source file.
+    fn source_bytes(&self, path: &Path, file: &SourceFile<'_>, bytes: Range<u64>) -> Result<Vec<u8>> {
+        if shardtool_store::is_url(path) {
+            return requests::read(path, bytes, file.length);
+        }
+        let opened = self.files.open(self.source.as_deref(), file)?;
+        let mut found = vec![0; (bytes.end - bytes.start) as usize];
+        let read = opened.read_exact_at(&mut found, bytes.start);
+        read.map_err(|source| Error::Unreadable { path: path.to_owned(), record: None, key: None, bytes, source })?;
+        Ok(found)
+    }
+
+    /// Iterates over the source files, and ends after an entry that cannot be.
+    fn source_files(&self) -> Result<impl Iterator<Item = Result<SourceFile<'_>>>> {
+        let values = self.index.variable(self.columns.files)?.map_or(&[][..], |column| column.values());
+        let mut at = 0;
+        Ok(std::iter::from_fn(move || {
+            if at >= values.len() as u64 {
+                return None;
+            }
+            let file = SourceFile::decode(values, at);
+            at = file.as_ref().map_or(u64::MAX, |file| at + file.bytes());
+            Some(file.ok_or_else(|| self.mismatch(0, "source file", "an entry outside the column")))
+        }))
+    }
+
+    /// Checks that the source files may be opened. Sends no request.
+    ///
+    /// # Errors
+    /// [`Error::ForeignSource`], for the first one that may not; [`Error::Index`].
+    pub(crate) fn check_allowed(&self) -> Result<()> {
+        for file in self.source_files()?.filter_map(Result::ok) {
+            let checked = self.files.path(self.source.as_deref(), &file).and_then(|path| self.files.check(&path));
+            if let Err(refused @ Error::ForeignSource { .. }) = checked {
+                return Err(refused);
+            }
+        }
+        Ok(())
     }
 
     /// Checks each source file, as far as that is possible without reading it.
@@ -166,17 +205,8 @@ impl VirtualShard {
     /// # Errors
     /// [`Error::Index`]. What is wrong with source files is in the result.
     pub(crate) fn check_files(&self) -> Result<Vec<Error>> {
-        let values = self.index.variable(self.columns.files)?.map_or(&[][..], |column| column.values());
-        let (mut at, mut wrong) = (0, vec![]);
-        while at < values.len() as u64 {
-            let Some(file) = SourceFile::decode(values, at) else {
-                wrong.push(self.mismatch(0, "source file", "an entry outside the column"));
-                break;
-            };
-            at += file.bytes();
-            wrong.extend(self.check_file(&file).err());
-        }
-        Ok(wrong)
+        let checked = self.source_files()?.map(|file| self.check_file(&file?));
+        Ok(checked.filter_map(Result::err).collect())
     }
 
     fn check_file(&self, file: &SourceFile<'_>) -> Result<()> {
@@ -290,7 +320,7 @@ impl VirtualShard {
 /// Returns the error of a read of the shard as one of the system, and back.
 pub(crate) fn as_io(error: Error) -> io::Error {
     match error {
-        Error::Unreadable { source, .. } | Error::Io { source, .. } => source,
+        Error::Io { source, .. } => source,
         error => io::Error::other(error),
     }
 }

@@ -25,13 +25,26 @@ struct Assembly {
     bytes: Vec<u8>,
     /// Requests without an answer.
     left: usize,
+    /// Whether what is missing is found by the CRCs of records: it stays zeros, so that it costs only the records that need it, however
+    /// many are read at once.
+    checked: bool,
     error: Option<io::Error>,
     done: Option<Done>,
 }
 
-/// Reads a range of an object.
-pub(super) fn read(path: &Path, bytes: Range<u64>) -> io::Result<Vec<u8>> {
-    Object::with_len(path, bytes.end)?.read(bytes)
+/// Reads a range of an object that had this length when it was indexed.
+///
+/// # Errors
+/// [`Error::MissingSource`], [`Error::SourceLength`], [`Error::Unreadable`].
+pub(super) fn read(path: &Path, bytes: Range<u64>, length: u64) -> Result<Vec<u8>> {
+    let read = Object::with_len(path, bytes.end).and_then(|object| object.read(bytes.clone()));
+    read.map_err(|source| match (source.kind(), Object::open(path)) {
+        (ErrorKind::NotFound, _) => Error::MissingSource { path: path.to_owned(), problem: "does not exist" },
+        (_, Ok(object)) if object.len() != length => {
+            Error::SourceLength { path: path.to_owned(), expected: length, found: object.len() }
+        }
+        _ => Error::Unreadable { path: path.to_owned(), record: None, key: None, bytes, source },
+    })
 }
 
 impl VirtualShard {
@@ -73,11 +86,11 @@ impl Compose for VirtualShard {
         if requests.is_empty() {
             return done(Ok(bytes));
         }
-        let assembly = Assembly { bytes, left: requests.len(), error: None, done: Some(done) };
+        let assembly = Assembly { bytes, left: requests.len(), checked: self.checked, error: None, done: Some(done) };
         let assembly = Arc::new(Mutex::new(assembly));
         for Request { path, bytes, parts } in requests {
-            let (shared, file) = (assembly.clone(), path.clone());
-            let arrived = move |answer: io::Result<Vec<u8>>| arrive(&shared, file, &parts, answer);
+            let shared = assembly.clone();
+            let arrived = move |answer: io::Result<Vec<u8>>| arrive(&shared, &parts, answer);
             match Object::with_len(&path, bytes.end) {
                 Ok(object) => object.read_then(bytes, arrived),
                 Err(error) => arrived(Err(error)),
@@ -86,8 +99,13 @@ impl Compose for VirtualShard {
     }
 }
 
+/// Returns whether an error says that the object does not exist, or ends before a range does.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof)
+}
+
 /// Takes the answer of a request. The last one ends the assembly.
-fn arrive(assembly: &Mutex<Assembly>, path: PathBuf, parts: &[(Range<usize>, usize)], answer: io::Result<Vec<u8>>) {
+fn arrive(assembly: &Mutex<Assembly>, parts: &[(Range<usize>, usize)], answer: io::Result<Vec<u8>>) {
     let mut assembly = assembly.lock().unwrap_or_else(PoisonError::into_inner);
     match answer {
         Ok(bytes) => {
@@ -95,9 +113,7 @@ fn arrive(assembly: &Mutex<Assembly>, path: PathBuf, parts: &[(Range<usize>, usi
                 assembly.bytes[*to..to + from.len()].copy_from_slice(&bytes[from.clone()]);
             }
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            assembly.error = Some(as_io(Error::MissingSource { path, problem: "does not exist" }));
-        }
+        Err(error) if assembly.checked && is_missing(&error) => {}
         Err(error) => assembly.error = Some(error),
     }
     assembly.left -= 1;

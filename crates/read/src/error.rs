@@ -48,7 +48,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The path is neither a dataset nor TFRecord files.
-    #[error("{} is not a dataset: {problem}; `shardtool pack` makes one from images, `shardtool index` from TFRecord files", path.display())]
+    #[error("{} is not a dataset: {problem}; `shardtool index` makes one of images, tars or TFRecord files where they are, `shardtool pack` copies them", path.display())]
     NotADataset {
         /// The path.
         path: PathBuf,

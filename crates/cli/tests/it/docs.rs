@@ -66,6 +66,7 @@ fn every_command_of_the_documents_runs() {
         ("docs/memory.md", 6),
         ("docs/migrate.md", 6),
         ("docs/change.md", 34),
+        ("docs/in-place.md", 5),
     ] {
         let text = std::fs::read_to_string(root.join(document)).unwrap();
         let commands = commands(&text);

@@ -60,6 +60,7 @@ pub fn write(folder: &Path, payload: usize, records: u64, shards: u64) -> u64 {
             index_crc32c: crc32c(&index),
             sha256: None,
             companions: Default::default(),
+            foreign: Default::default(),
         });
     }
     manifest.splits = vec![manifest::Split { name: "train".to_owned(), shards: entries }];

@@ -124,19 +124,14 @@ impl<P: Place> ShardWriter<P> {
     /// # Errors
     /// [`Error::Io`], and those of the index.
     pub(crate) fn push(&mut self, record: Record) -> Result<Vec<u8>, Error> {
-        let frame = match &mut self.file {
+        let Record { frame, data_crc, entries, ranges, outcome, counted } = record;
+        match &mut self.file {
             Some(file) => {
-                let Record { frame, data_crc, entries, .. } = record;
                 self.index.push_with_entries(record::data(&frame), data_crc, entries)?;
                 file.write(&frame)?;
-                frame
             }
-            None => {
-                self.index.push_virtual(&record)?;
-                record.frame
-            }
-        };
-        let (outcome, counted) = (record.outcome, record.counted);
+            None => self.index.push_virtual(&frame, data_crc, entries, &ranges)?,
+        }
         self.counts.optimized.add(&outcome);
         self.counts.truncated += u64::from(counted.truncated);
         self.counts.converted += u64::from(counted.converted);

@@ -16,6 +16,18 @@ pub(crate) struct SourceName {
     pub(crate) length: u64,
 }
 
+/// Bytes of a frame that are bytes of a source file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FrameRange {
+    /// Offset in the frame.
+    pub(crate) at: usize,
+    pub(crate) length: u32,
+    pub(crate) crc: u32,
+    pub(crate) file: Arc<SourceName>,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+}
+
 /// Where the files of a source lie that virtual shards describe.
 #[derive(Debug, Clone)]
 pub(crate) struct VirtualSource {

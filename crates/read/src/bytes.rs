@@ -2,13 +2,13 @@
 
 use crate::mapping::Mapping;
 use crate::prefetch::prefetch;
-use crate::virtual_shard::VirtualShard;
 use crate::{Error, Result, open_regular};
 use memmap2::{Advice, UncheckedAdvice};
 use rustix::io::{ReadWriteFlags, preadv2};
 use shardtool_format::frame;
 use shardtool_store::cache::{Cache, CachedObject};
 use shardtool_store::{self as store, Object, Window};
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
@@ -94,7 +94,6 @@ pub struct FileBytes {
     /// The mapped file, opened again when it is first read or its pages are first released.
     reopened: OnceLock<File>,
     exact: Once,
-    virtual_shard: Option<Arc<VirtualShard>>,
 }
 
 #[derive(Debug)]
@@ -107,8 +106,23 @@ enum Bytes {
     Cached(Box<CachedObject>),
     /// An object that is read nearly in order.
     Window(Box<Window>),
-    /// Source files on a disk.
-    Virtual(Arc<VirtualShard>),
+    /// Put together from others.
+    Composed(Arc<dyn Composed>),
+}
+
+/// Bytes that are put together from those of files on a disk.
+pub(crate) trait Composed: Debug + Send + Sync {
+    /// Reads a range into `out`, which has its length.
+    fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()>;
+
+    /// Hints that the system should read a range ahead. Ignores errors, which reading returns.
+    fn will_need(&self, range: Range<u64>);
+
+    /// Hints that a range will not be read again soon.
+    fn release(&self, range: Range<u64>);
+
+    /// Returns whether the system has the byte at an offset in memory; `false` if that is unknown.
+    fn is_in_memory(&self, at: u64) -> bool;
 }
 
 /// Bytes that are compared at a time to confirm damage.
@@ -160,43 +174,32 @@ impl FileBytes {
         }
         let object = Object::with_len(path, len);
         let object = object.map_err(|source| Error::Io { action: "open", path: path.to_owned(), source })?;
+        Ok(FileBytes::of_object(object, cache))
+    }
+
+    /// Makes `len` bytes of those of files on a disk. `path` is for errors.
+    pub(crate) fn composed(path: &Path, len: u64, bytes: Arc<dyn Composed>) -> Self {
+        FileBytes::of(path, len, Bytes::Composed(bytes))
+    }
+
+    /// Returns the bytes of an object that is put together from others, as [`FileBytes::open_ranges`] those of one in a store.
+    pub(crate) fn of_object(object: Object, cache: Option<(&Cache, String)>) -> Self {
+        let (path, len) = (object.path().to_owned(), object.len());
         let bytes = match cache {
             Some((cache, name)) => Bytes::Cached(Box::new(cache.object(object, &name))),
             None => Bytes::Object(Box::new(object)),
         };
-        Ok(FileBytes::of(path, len, bytes))
+        FileBytes::of(&path, len, bytes)
     }
 
-    /// Returns the bytes of a virtual shard of `len` bytes, as [`FileBytes::open_ranges`] those of a stored one.
-    pub(crate) fn of_virtual(shard: VirtualShard, len: u64, in_store: bool, cache: Option<(&Cache, String)>) -> Self {
-        let (path, shard) = (shard.path().to_owned(), Arc::new(shard));
-        let object = || Object::composed(&path, len, shard.clone());
-        let bytes = match cache {
-            Some((cache, name)) if in_store => Bytes::Cached(Box::new(cache.object(object(), &name))),
-            None if in_store => Bytes::Object(Box::new(object())),
-            _ => Bytes::Virtual(shard.clone()),
-        };
-        FileBytes { virtual_shard: Some(shard), ..FileBytes::of(&path, len, bytes) }
-    }
-
-    /// Returns the bytes of a virtual shard whose source files are in a store, for reading nearly in order, with this number of bytes of
-    /// memory; `None` for others.
+    /// Returns the bytes of an object for reading nearly in order, with this number of bytes of memory; `None` for others.
     pub(crate) fn in_order(&self, memory: u64) -> Option<Self> {
-        let (shard, object) = (self.virtual_shard.clone()?, self.object()?.clone());
-        let window = Bytes::Window(Box::new(Window::within(object, memory)));
-        Some(FileBytes { virtual_shard: Some(shard), ..FileBytes::of(&self.path, self.len, window) })
+        let window = Window::within(self.object()?.clone(), memory);
+        Some(FileBytes::of(&self.path, self.len, Bytes::Window(Box::new(window))))
     }
 
     fn of(path: &Path, len: u64, bytes: Bytes) -> Self {
-        FileBytes {
-            path: path.to_owned(),
-            bytes,
-            len,
-            id: (0, 0),
-            reopened: OnceLock::new(),
-            exact: Once::new(),
-            virtual_shard: None,
-        }
+        FileBytes { path: path.to_owned(), bytes, len, id: (0, 0), reopened: OnceLock::new(), exact: Once::new() }
     }
 
     /// Returns the object, if the bytes are in a store.
@@ -205,7 +208,7 @@ impl FileBytes {
             Bytes::Object(object) => Some(object),
             Bytes::Cached(cached) => Some(cached.object()),
             Bytes::Window(window) => Some(window.object()),
-            Bytes::Map(_) | Bytes::File(_) | Bytes::Virtual(_) => None,
+            Bytes::Map(_) | Bytes::File(_) | Bytes::Composed(_) => None,
         }
     }
 
@@ -215,11 +218,6 @@ impl FileBytes {
             Bytes::Cached(cached) => Some(cached),
             _ => None,
         }
-    }
-
-    /// Returns the virtual shard, if these are the bytes of one.
-    pub(crate) fn virtual_shard(&self) -> Option<&VirtualShard> {
-        self.virtual_shard.as_deref()
     }
 
     /// Returns the length of the file when it was opened, in bytes.
@@ -367,7 +365,7 @@ impl FileBytes {
             }
             Bytes::Cached(cached) => return cached.read(range.clone(), buffer).map_err(failed),
             Bytes::Window(window) => return window.read(range.clone(), buffer).map_err(failed),
-            Bytes::Map(_) | Bytes::File(_) | Bytes::Virtual(_) => {}
+            Bytes::Map(_) | Bytes::File(_) | Bytes::Composed(_) => {}
         }
         let length = (range.end - range.start) as usize;
         if buffer.capacity() < length {
@@ -376,7 +374,7 @@ impl FileBytes {
         }
         buffer.resize(length, 0);
         match &self.bytes {
-            Bytes::Virtual(shard) => shard.read(range, buffer),
+            Bytes::Composed(parts) => parts.read(range, buffer),
             _ => self.pread(buffer, range.start).map_err(failed),
         }
     }
@@ -449,7 +447,7 @@ impl FileBytes {
                 let length = std::num::NonZeroU64::new(length);
                 let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
             }
-            Bytes::Virtual(shard) => shard.will_need(range.start..range.start + length),
+            Bytes::Composed(parts) => parts.will_need(range.start..range.start + length),
             Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
         }
     }
@@ -457,8 +455,8 @@ impl FileBytes {
     /// Returns whether the system has the page at an offset in memory. `false` if that is unknown, as on network file systems,
     /// and for objects in stores.
     pub(crate) fn is_in_memory(&self, at: u64) -> bool {
-        if let Bytes::Virtual(shard) = &self.bytes {
-            return shard.is_in_memory(at);
+        if let Bytes::Composed(parts) = &self.bytes {
+            return parts.is_in_memory(at);
         }
         // `mincore` would claim so of all files that belong to another user.
         let read = |file| preadv2(file, &mut [IoSliceMut::new(&mut [0])], at, ReadWriteFlags::NOWAIT);
@@ -477,7 +475,7 @@ impl FileBytes {
         self.exact.call_once(|| match &self.bytes {
             Bytes::Map(mapping) => drop(mapping.map().advise(Advice::Random)),
             Bytes::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
-            Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) | Bytes::Virtual(_) => {}
+            Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) | Bytes::Composed(_) => {}
         });
     }
 
@@ -485,8 +483,8 @@ impl FileBytes {
     /// maps them, from the page cache. Pages at the ends are dropped whole; dropped pages are read again when needed.
     pub(crate) fn release(&self, range: Range<u64>) {
         const PAGE: u64 = 4096;
-        if let Bytes::Virtual(shard) = &self.bytes {
-            return shard.release(range);
+        if let Bytes::Composed(parts) = &self.bytes {
+            return parts.release(range);
         }
         if self.object().is_some() {
             return;

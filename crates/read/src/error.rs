@@ -287,7 +287,7 @@ pub enum Error {
         /// Its key, if the index has it.
         key: Option<Vec<u8>>,
         /// What is wrong with the record.
-        source: format::Error,
+        source: Box<format::Error>,
     },
     /// A damaged record.
     #[error("{}, record {record}{}", path.display(), key_text(.key))]
@@ -357,8 +357,8 @@ impl Error {
             | Error::Index { source, .. }
             | Error::Companion { source, .. }
             | Error::Bitmap { source, .. }
-            | Error::SourceBytes { source, .. }
             | Error::Record { source, .. } => Some(source.damage()),
+            Error::SourceBytes { source, .. } => Some(source.damage()),
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Shard {
     /// Length in the manifest, in bytes. The file may have another one: records inside both are good.
     length: u64,
     bytes: FileBytes,
+    /// Whose bytes these are, if the shard is virtual.
+    virtual_shard: Option<Arc<VirtualShard>>,
     directory: Directory,
     message: Message,
     check: Check,
@@ -73,6 +75,7 @@ impl Shard {
             let bytes = FileBytes::open_ranges(&path, access, known, cache.as_ref().zip(content));
             bytes.map_err(|e| missing(e, |path| Error::MissingShard { path }))
         };
+        let mut virtual_shard = None;
         let (records, length, bytes, directory, overlay) = match how {
             Opening::Bare { offsets, image } => {
                 let bytes = file(0, None)?;
@@ -87,14 +90,14 @@ impl Shard {
                     Some(bytes) => bytes,
                     None => {
                         let shard = VirtualShard::new(&path, entry, index.clone(), sources.clone(), check)?;
-                        let in_store = shard.is_in_store(path.parent().unwrap_or(&path));
-                        FileBytes::of_virtual(shard, entry.bytes, in_store, cache.as_ref().zip(Some(content)))
+                        let shard = &*virtual_shard.insert(Arc::new(shard));
+                        shard.bytes(path.parent().unwrap_or(&path), cache.as_ref().zip(Some(content)))
                     }
                 };
                 (entry.records, entry.bytes, bytes, Directory::Index(index), overlay)
             }
         };
-        Ok(Shard { path, records, length, bytes, directory, message, check, overlay })
+        Ok(Shard { path, records, length, bytes, virtual_shard, directory, message, check, overlay })
     }
 
     /// Returns the path.
@@ -112,12 +115,17 @@ impl Shard {
         &self.bytes
     }
 
+    /// Returns what is wrong with the source files of a record of a virtual shard.
+    pub(crate) fn wrong_source(&self, row: u64) -> Option<Wrong> {
+        self.virtual_shard.as_ref().and_then(|shard| shard.wrong_source(row))
+    }
+
     /// Checks the source files of a virtual shard, as far as that is possible without reading them. Returns what is wrong.
     ///
     /// # Errors
     /// [`Error::Index`].
     pub(crate) fn check_source_files(&self) -> Result<Vec<Error>> {
-        self.bytes.virtual_shard().map_or(Ok(vec![]), |shard| shard.check_files())
+        self.virtual_shard.as_ref().map_or(Ok(vec![]), |shard| shard.check_files())
     }
 
     /// Checks that the source files of a virtual shard may be opened.
@@ -125,7 +133,7 @@ impl Shard {
     /// # Errors
     /// [`Error::ForeignSource`], [`Error::Index`].
     pub(crate) fn check_allowed(&self) -> Result<()> {
-        self.bytes.virtual_shard().map_or(Ok(()), |shard| shard.check_allowed())
+        self.virtual_shard.as_ref().map_or(Ok(()), |shard| shard.check_allowed())
     }
 
     /// Returns which CRCs of records are checked.
@@ -549,9 +557,10 @@ impl Shard {
     /// Returns the error of a damaged record of this shard, with its key if the index has it; or that the whole file is
     /// compressed.
     pub(crate) fn damage(&self, row: u64, source: shardtool_format::Error) -> Error {
-        match self.bytes.virtual_shard().and_then(|shard| shard.wrong_source(row)) {
+        match self.wrong_source(row) {
             Some(Wrong::Bytes { path, bytes }) => {
-                return Error::SourceBytes { path, bytes, record: row, key: self.known_key(row), source };
+                let (key, source) = (self.known_key(row), Box::new(source));
+                return Error::SourceBytes { path, bytes, record: row, key, source };
             }
             Some(Wrong::File(error)) => return self.unreadable(row, error),
             None => {}

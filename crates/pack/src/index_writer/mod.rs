@@ -9,6 +9,7 @@ mod virtual_rows;
 
 use crate::Error;
 use crate::error::ShardError;
+use crate::virtual_source::FrameRange;
 use features::FeatureColumns;
 use rows::ByteRows;
 use sha2::Digest;
@@ -130,13 +131,19 @@ impl IndexWriter {
         self.take(data, data_crc, |_| entries).map(drop)
     }
 
-    /// Adds a record to a virtual shard: as [`IndexWriter::push_with_entries`], and where its bytes lie.
+    /// Adds a record to a virtual shard, given its frame, the CRC of its data, its entry points, and where its bytes lie.
     ///
     /// # Errors
     /// As [`IndexWriter::push`].
-    pub(crate) fn push_virtual(&mut self, record: &crate::record::Record) -> Result<(), Error> {
-        let crate::record::Record { frame, data_crc, entries, ranges, .. } = record;
-        self.push_with_entries(crate::record::data(frame), *data_crc, entries.clone())?;
+    pub(crate) fn push_virtual(
+        &mut self,
+        frame: &[u8],
+        data_crc: u32,
+        entries: Vec<u8>,
+        ranges: &[FrameRange],
+    ) -> Result<(), Error> {
+        let data = &frame[frame::HEADER_BYTES..frame.len() - frame::FOOTER_BYTES];
+        self.push_with_entries(data, data_crc, entries)?;
         if let Some(rows) = &mut self.virtual_rows {
             rows.push(frame, ranges);
         }

@@ -1,8 +1,7 @@
 //! The columns of a virtual shard: where the bytes of its records lie.
 
 use super::rows::ByteRows;
-use crate::record::origins::FrameRange;
-use crate::virtual_source::SourceName;
+use crate::virtual_source::{FrameRange, SourceName};
 use shardtool_format::index::{Builder, SourceFile, SourceRange, VIRTUAL_BYTES, VIRTUAL_FILES, VIRTUAL_RANGES};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -9,16 +9,22 @@ use shardtool_decode::{self as decode, Format, ImageInfo};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// Reads the frames of a clip, which lie below `root`. Returns them, their format, what is counted of them, and the file of each that
-/// is stored as it is.
+/// The frames of a clip that were read.
+pub(super) struct ClipFrames {
+    pub(super) frames: Values,
+    /// The format of all of them.
+    pub(super) format: Format,
+    /// What is counted of them.
+    pub(super) counted: Counted,
+    /// The file of each that is stored as it is.
+    pub(super) files: Vec<Option<PathBuf>>,
+}
+
+/// Reads the frames of a clip, which lie below `root`.
 ///
 /// # Errors
 /// The reason why the clip cannot be packed.
-pub(super) fn read_clip(
-    root: &Path,
-    clip: &ListedClip,
-    options: &Options,
-) -> Result<(Values, Format, Counted, Vec<Option<PathBuf>>), Reason> {
+pub(super) fn read_clip(root: &Path, clip: &ListedClip, options: &Options) -> Result<ClipFrames, Reason> {
     let limit = u64::from(u32::MAX);
     if clip.size > limit {
         return Err(Reason::SampleTooLong { bytes: clip.size, limit });
@@ -55,7 +61,7 @@ pub(super) fn read_clip(
         paths.push(is_unchanged.then_some(path));
     }
     let first = first.ok_or(Reason::NoFrames)?;
-    Ok((Values::BytesList(frames.into()), first.format, counted, paths))
+    Ok(ClipFrames { frames: Values::BytesList(frames.into()), format: first.format, counted, files: paths })
 }
 
 /// Checks that a frame is a complete image with the size, the format and the orientation of the first one. Returns whether it is cut,

@@ -13,10 +13,12 @@ use crate::metadata;
 use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
 use crate::source::coordinates::{self, ImageSizes};
 use crate::source::{Entry, Listing};
+use crate::virtual_source::FrameRange;
 use crate::{JpegLayout, Options, Reason};
+use clip::ClipFrames;
 use image::{ImageConverter, PixelArray, StoredImage};
 use optimize::{Optimizer, Outcome};
-use origins::{FrameRange, Origin, frame_ranges};
+use origins::{Origin, frame_ranges};
 use shardtool_decode as decode;
 use shardtool_format::example::{self, Column};
 use shardtool_format::{checksum, frame, names};
@@ -287,7 +289,8 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
         let file = match &entry.values[at] {
             Values::File(file) => file,
             Values::Clip(listed) => {
-                let (frames, format, of_frames, paths) = clip::read_clip(listing.root(), listed, options)?;
+                let ClipFrames { frames, format, counted: of_frames, files: paths } =
+                    clip::read_clip(listing.root(), listed, options)?;
                 counted |= of_frames;
                 if is_virtual && let Values::BytesList(frames) = &frames {
                     files

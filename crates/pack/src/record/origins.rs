@@ -1,7 +1,7 @@
 //! The source files whose bytes a record holds unchanged.
 
 use super::data;
-use crate::virtual_source::SourceName;
+use crate::virtual_source::{FrameRange, SourceName};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Feature, Message, range_within};
 use shardtool_format::frame;
@@ -14,18 +14,6 @@ pub(crate) struct Origin<'a> {
     /// Offset in the file.
     pub(crate) offset: u64,
     pub(crate) bytes: &'a [u8],
-}
-
-/// Bytes of a frame that are bytes of a source file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FrameRange {
-    /// Offset in the frame.
-    pub(crate) at: usize,
-    pub(crate) length: u32,
-    pub(crate) crc: u32,
-    pub(crate) file: Arc<SourceName>,
-    /// Offset in the file.
-    pub(crate) offset: u64,
 }
 
 /// Returns the ranges of a frame that hold values which are the bytes of one of these origins, in order. Short values stay in the

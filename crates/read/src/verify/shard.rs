@@ -6,7 +6,7 @@ use crate::overlay;
 use crate::shard_index::{contradictions, missing, until_equal};
 use crate::virtual_shard::Wrong;
 use crate::whole_files::read_index;
-use crate::{Error, FileBytes, Frames, Result, Split};
+use crate::{Error, FileBytes, Frames, Result, Shard, Split};
 use rayon::prelude::*;
 use sha2::Digest;
 use shardtool_format::Damage;
@@ -39,30 +39,35 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
     overlay::verify(split.companion_files(), split.manifest(), entry, |error| report.add(error));
     let memory = options.shard_bytes.unwrap_or(Window::BYTES);
-    let (opened, stored);
-    let bytes = if entry.foreign.is_virtual {
+    let opened;
+    let described = if entry.foreign.is_virtual {
         // Its bytes are known if its index is good.
         let good = index.as_ref().is_some_and(|index| index.good.iter().all(|good| *good));
         let Some(shard) = Some(number).filter(|_| good).and_then(|number| split.shard(number).ok()) else {
             return report;
         };
-        opened = shard;
-        match opened.bytes().in_order(memory) {
-            Some(bytes) => {
-                stored = bytes;
-                &stored
-            }
-            None => opened.bytes(),
-        }
+        Some(shard)
     } else {
-        stored = match FileBytes::open_within(&path, options.access, memory) {
-            Ok(bytes) => bytes,
+        None
+    };
+    let bytes = match described.as_deref() {
+        Some(shard) => match shard.bytes().in_order(memory) {
+            Some(bytes) => {
+                opened = bytes;
+                &opened
+            }
+            None => shard.bytes(),
+        },
+        None => match FileBytes::open_within(&path, options.access, memory) {
+            Ok(bytes) => {
+                opened = bytes;
+                &opened
+            }
             Err(error) => {
                 report.add(missing(error, |path| Error::MissingShard { path }));
                 return report;
             }
-        };
-        &stored
+        },
     };
     report.bytes = bytes.len();
     let length = if bare { bytes.len() } else { entry.bytes };
@@ -79,7 +84,17 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let mut explained = other_length || report.has(&names::index_path(&path), Damage::RecordCount);
     let (opaque, message) = (!bare && split.manifest().is_opaque(), split.manifest().message());
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let check = Checker { bytes, path: &path, file: &file, rows: rows.as_ref(), split, options, opaque, message };
+    let check = Checker {
+        bytes,
+        path: &path,
+        file: &file,
+        described: described.as_deref(),
+        rows: rows.as_ref(),
+        split,
+        options,
+        opaque,
+        message,
+    };
     // The bytes of an object are checked while they are in memory, those of a file by all threads once all frames are known.
     let in_store = bytes.object().is_some();
     let (mut runs, mut waiting, mut checked) = (Runs::default(), vec![], vec![]);
@@ -255,7 +270,7 @@ fn find_frames(
 /// Returns whether an error ends the verification of a shard: the store fails, and each further request would take as long; or the
 /// user must allow its source files.
 fn ends(bytes: &FileBytes, error: &Error) -> bool {
-    (bytes.object().is_some() || bytes.virtual_shard().is_some()) && !error.is_bad_sample()
+    matches!(error, Error::ForeignSource { .. }) || (bytes.object().is_some() && !error.is_bad_sample())
 }
 
 /// Adds the row and the key from the index to an error about a record.
@@ -358,6 +373,8 @@ struct Checker<'a> {
     path: &'a Path,
     /// The name of the file.
     file: &'a str,
+    /// The shard, if it is virtual.
+    described: Option<&'a Shard>,
     rows: Option<&'a Rows<'a>>,
     split: &'a Split,
     options: &'a Options<'a>,
@@ -469,10 +486,10 @@ impl Checker<'_> {
     }
 
     fn record_error(&self, record: u64, source: shardtool_format::Error) -> Error {
-        match self.bytes.virtual_shard().and_then(|shard| shard.wrong_source(record)) {
+        match self.described.and_then(|shard| shard.wrong_source(record)) {
             Some(Wrong::Bytes { path, bytes }) => {
                 let key = self.rows.and_then(|r| r.key(record)).map(<[u8]>::to_vec);
-                return Error::SourceBytes { path, bytes, record, key, source };
+                return Error::SourceBytes { path, bytes, record, key, source: Box::new(source) };
             }
             Some(Wrong::File(error)) => return with_key(error, Some(record), self.rows),
             None => {}

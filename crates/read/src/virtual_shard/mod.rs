@@ -10,6 +10,7 @@ mod sources;
 
 pub use sources::SourceFiles;
 
+use crate::bytes::{Composed, FileBytes};
 use crate::shard_index::ShardIndex;
 use crate::{Error, Result};
 use rustix::fs::{Advice, fadvise};
@@ -18,6 +19,7 @@ use shardtool_format::frame::Check;
 use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
 use shardtool_format::manifest;
 use shardtool_store::Object;
+use shardtool_store::cache::Cache;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
@@ -76,40 +78,12 @@ impl VirtualShard {
         Ok(VirtualShard { path: path.to_owned(), len: entry.bytes, index, columns, source, files, checked })
     }
 
-    /// Returns whether the source files are in a store.
-    pub(crate) fn is_in_store(&self, folder: &Path) -> bool {
-        shardtool_store::is_url(self.source.as_deref().map_or(folder, Path::new))
-    }
-
-    /// Reads a range into `out`, which has its length.
-    ///
-    /// # Errors
-    /// Those of [`VirtualShard::locate`] and of opening source files; [`Error::Unreadable`].
-    pub(crate) fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()> {
-        for Located { place, bytes } in self.locate(&range)? {
-            let out = &mut out[place];
-            match bytes {
-                Bytes::Inline(bytes) => out.copy_from_slice(bytes),
-                Bytes::Source(file, range) => {
-                    let opened = self.files.open(self.source.as_deref(), &file)?;
-                    opened.read_exact_at(out, range.start).map_err(|source| {
-                        let path = self.files.path(self.source.as_deref(), &file).unwrap_or_default();
-                        Error::Unreadable { path, record: None, key: None, bytes: range, source }
-                    })?;
-                }
-            }
+    /// Returns the bytes of the shard, through a cache if its source files are in a store.
+    pub(crate) fn bytes(self: &Arc<Self>, folder: &Path, cache: Option<(&Cache, String)>) -> FileBytes {
+        match shardtool_store::is_url(self.source.as_deref().map_or(folder, Path::new)) {
+            true => FileBytes::of_object(Object::composed(&self.path, self.len, self.clone()), cache),
+            false => FileBytes::composed(&self.path, self.len, self.clone()),
         }
-        Ok(())
-    }
-
-    /// Hints that the system should read a range ahead. Opens source files for it; ignores errors, which reading returns.
-    pub(crate) fn will_need(&self, range: Range<u64>) {
-        self.advise(range, Advice::WillNeed);
-    }
-
-    /// Hints that a range will not be read again soon.
-    pub(crate) fn release(&self, range: Range<u64>) {
-        self.advise(range, Advice::DontNeed);
     }
 
     fn advise(&self, range: Range<u64>, advice: Advice) {
@@ -117,17 +91,6 @@ impl VirtualShard {
             let _ = fadvise(file, range.start, NonZeroU64::new(range.end - range.start), advice);
             true
         });
-    }
-
-    /// Returns whether the system has the byte at an offset in memory; `false` if that is unknown.
-    pub(crate) fn is_in_memory(&self, at: u64) -> bool {
-        let mut found = false;
-        self.each_source(at..at.saturating_add(1), |file, range| {
-            let read = preadv2(file, &mut [IoSliceMut::new(&mut [0])], range.start, ReadWriteFlags::NOWAIT);
-            found = read == Ok(1);
-            found
-        });
-        found
     }
 
     /// Calls `each` with the source files of a range, until it returns false or one cannot be opened.
@@ -310,10 +273,42 @@ impl VirtualShard {
         let (path, expected) = (self.index.path().to_owned(), found.to_owned());
         Error::IndexMismatch { path, record: Some(row), problem, expected, found: format!("{} bytes", self.len) }
     }
+}
 
-    /// Returns the path that the shard would have.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+impl Composed for VirtualShard {
+    fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()> {
+        for Located { place, bytes } in self.locate(&range)? {
+            let out = &mut out[place];
+            match bytes {
+                Bytes::Inline(bytes) => out.copy_from_slice(bytes),
+                Bytes::Source(file, range) => {
+                    let opened = self.files.open(self.source.as_deref(), &file)?;
+                    opened.read_exact_at(out, range.start).map_err(|source| {
+                        let path = self.files.path(self.source.as_deref(), &file).unwrap_or_default();
+                        Error::Unreadable { path, record: None, key: None, bytes: range, source }
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn will_need(&self, range: Range<u64>) {
+        self.advise(range, Advice::WillNeed);
+    }
+
+    fn release(&self, range: Range<u64>) {
+        self.advise(range, Advice::DontNeed);
+    }
+
+    fn is_in_memory(&self, at: u64) -> bool {
+        let mut found = false;
+        self.each_source(at..at.saturating_add(1), |file, range| {
+            let read = preadv2(file, &mut [IoSliceMut::new(&mut [0])], range.start, ReadWriteFlags::NOWAIT);
+            found = read == Ok(1);
+            found
+        });
+        found
     }
 }
 

@@ -25,6 +25,7 @@ fn main() {
         index_crc32c: (number as u32).wrapping_mul(0x85eb_ca6b),
         sha256: None,
         companions: Default::default(),
+        foreign: Default::default(),
     };
     manifest.splits = vec![Split { name: "train".to_owned(), shards: (0..SHARDS).map(shard).collect() }];
     let json = manifest.to_json();

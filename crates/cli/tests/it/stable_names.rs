@@ -152,6 +152,8 @@ fn names_that_other_programs_parse_are_unchanged() {
     found += &section("compact --json", &[&run("compact copied --json")]);
     found += &section("log --json", &[&run("log copied --json")]);
     found += &section("gc --json", &[&run("gc copied --keep 1 --json")]);
+    found += &section("index of a folder --json", &[&run("index photos --json")]);
+    found += &section("dataset.json of an indexed folder", &[&read("photos/dataset.json")]);
 
     let split = shardtool_read::Dataset::open(folder.join("dataset")).unwrap().split("train").unwrap().clone();
     let config = shardtool_load::Config::new(split, [shardtool_load::Field::Record], 4);

@@ -91,7 +91,8 @@ pub mod write {
 pub mod tools {
     pub use shardtool_pack::{
         AdoptOptions, Conventions, Copied, CopyOptions, ExportKind, ExportOptions, Exported, ExtractOptions, Extracted,
-        Repair, RepairOptions, ReshardOptions, Selection, adopt, copy, export, extract, repair, reshard,
+        IndexedAs, IndexedSource, Repair, RepairOptions, ReshardOptions, Selection, adopt, copy, export, extract,
+        index_source, indexed_as, repair, reshard,
     };
     pub use shardtool_read::verify::{Finding, Options as VerifyOptions, Report, verify};
 }

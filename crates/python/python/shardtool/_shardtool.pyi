@@ -10,7 +10,6 @@ import numpy as np
 from shardtool.display import Html, Record
 
 __all__ = [
-    "VERSION",
     "Columns",
     "Dataset",
     "DeviceArray",
@@ -20,6 +19,7 @@ __all__ = [
     "Split",
     "TaskWrite",
     "TaskWriter",
+    "VERSION",
     "Writer",
     "append",
     "apply_operations",
@@ -32,6 +32,7 @@ __all__ = [
     "drop_columns",
     "gc",
     "image_html",
+    "index",
     "labels",
     "launch",
     "new_write_id",
@@ -44,6 +45,7 @@ __all__ = [
     "run",
     "select",
     "shapes_within",
+    "source_kind",
     "tag",
     "verify",
     "verify_shards",

@@ -88,6 +88,5 @@ fn values() -> Vec<Case> {
         source("too-long", &format!("/{}", "ä".repeat(2048))),
         requires("ManifestValue-foreign-twice", "[\"foreign\", \"foreign\"]"),
         requires("ManifestRequires-foreign-and-unknown", "[\"foreign\", \"x-later\"]"),
-        requires("ManifestSyntax-requires-foreign-as-string", "\"foreign\""),
     ]
 }

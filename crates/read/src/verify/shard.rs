@@ -98,7 +98,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let damaged = |error, row, is_last| {
         explained = true;
         if !(other_length && is_last && truncated(&error)) {
-            report.push(finding(&error, row, rows.as_ref()));
+            report.push(finding(&error, row, rows.as_ref(), &file));
         }
     };
     match virtual_shard {
@@ -270,11 +270,14 @@ pub(super) fn ends(bytes: &FileBytes, error: &Error) -> bool {
 }
 
 /// Makes a finding. What is wrong with a source file says which record lost it.
-fn finding(error: &Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Finding {
+fn finding(error: &Error, row: Option<u64>, rows: Option<&Rows<'_>>, shard: &str) -> Finding {
     let mut finding = Finding::new(error);
-    if let Error::MissingSource { .. } | Error::SourceLength { .. } | Error::ForeignSource { .. } = error {
-        let key = row.zip(rows).and_then(|(row, rows)| rows.key(row));
-        (finding.record, finding.key) = (row, key.map(|key| String::from_utf8_lossy(key).into_owned()));
+    if let Error::MissingSource { .. } | Error::SourceLength { .. } | Error::ForeignSource { .. } = error
+        && let Some(row) = row
+    {
+        let key = rows.and_then(|rows| rows.key(row));
+        (finding.record, finding.key) = (Some(row), key.map(|key| String::from_utf8_lossy(key).into_owned()));
+        finding.message.push_str(&format!(" (record {row} of {shard})"));
     }
     finding
 }
@@ -413,7 +416,7 @@ impl Checker<'_> {
                 }
                 Err(error) => {
                     let last = ends(self.bytes, &error);
-                    report.push(finding(&with_key(error, Some(row), self.rows), Some(row), self.rows));
+                    report.push(finding(&with_key(error, Some(row), self.rows), Some(row), self.rows, self.file));
                     if last {
                         return (report, crc.value, length);
                     }

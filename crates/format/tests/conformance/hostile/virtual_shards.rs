@@ -152,6 +152,7 @@ fn lengths() -> Vec<Case> {
             let rows = [row(shard, BYTES, 0), [row(shard, BYTES, 1), vec![0]].concat()];
             set_rows(shard, BYTES, &rows);
         }),
+        shorter_frame(),
         mismatch("IndexMismatch-source-bytes-shorter", &[0], |shard| {
             let rows = [row(shard, BYTES, 0)[1..].to_vec(), row(shard, BYTES, 1)];
             set_rows(shard, BYTES, &rows);
@@ -160,6 +161,18 @@ fn lengths() -> Vec<Case> {
         mismatch("IndexMismatch-source-record-offset", &[0, 1], offsets([0, SECOND + 1])),
         mismatch("IndexMismatch-source-record-offset-twice", &[0, 1], offsets([0, 0])),
     ]
+}
+
+/// The parts add up, but the frame that they begin with is shorter. Its own length and CRCs are good.
+fn shorter_frame() -> Case {
+    let dataset = changed(|shard| {
+        let rows = [row(shard, BYTES, 0), [row(shard, BYTES, 1), vec![0]].concat()];
+        set_rows(shard, BYTES, &rows);
+        shard.bytes.push(0);
+    });
+    case("IndexMismatch-source-frame-shorter", &dataset, |e| {
+        e.may_lose("train", 1, &["IndexMismatch"]).finds("IndexMismatch", INDEX, Some(1), None)
+    })
 }
 
 /// A range of one byte more, which the file has.

@@ -312,8 +312,8 @@ def _check_source(source: str):
     """Checks the folder of the source files of a virtual shard."""
     url = _URL.match(source)
     path = source[url.end() :] if url else source
-    if not 1 <= len(source.encode("utf-8")) <= 4096:
-        _refuse("ManifestValue", "a source is empty, or longer than 4096 bytes")
+    if len(source.encode("utf-8")) > 4096:
+        _refuse("ManifestValue", "a source is longer than 4096 bytes")
     if _CONTROL.search(source):
         _refuse("ManifestValue", f"source {source!r} has a control character")
     if not url and not source.startswith("/"):

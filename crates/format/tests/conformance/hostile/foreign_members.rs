@@ -75,6 +75,7 @@ fn values() -> Vec<Case> {
         source("dot-last", "/."),
         source("parent-in-url", "s3://bucket/../other"),
         source("dot-in-url", "https://host/a/."),
+        source("dot-as-host", "s3://./a"),
         source("line-end", "/a\n"),
         source("zero", "/a\0b"),
         source("delete", "/a\u{7f}"),

@@ -255,6 +255,9 @@ fn sources() -> Vec<Case> {
         source("https", "https://127.0.0.1:9/a@b"),
         source("file-url", "file:///nonexistent-source"),
         source("unknown-scheme", "x-y.z+1://host/a"),
+        // Of a path, these are characters as all others.
+        source("characters-of-urls", "/nonexistent@source/a?b#c"),
+        source("4096-bytes", Box::leak(format!("s3://bucket/{}", "a".repeat(4096 - 12)).into_boxed_str())),
         case("ForeignSource-device", &device, |e| rows(e, "ForeignSource", &[0, 1])),
         case("ForeignSource-of-one-shard", &tar, |e| lost(e, "ForeignSource", &IN_TAR[..2]).with_good(&[5])),
     ]

@@ -102,7 +102,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
         }
     };
     match virtual_shard {
-        Some(shard) => virtual_frames::find(shard, rows.as_ref(), found, damaged),
+        Some(shard) => virtual_frames::find(shard, bytes, rows.as_ref(), found, damaged),
         None => find_frames(bytes, end, &path, rows.as_ref(), found, damaged),
     }
     let records = runs.frames();

@@ -1,6 +1,7 @@
 // Datasets and splits (format-spec.md, sections "Reading a dataset" and "Object stores").
 
 import { Damage } from "./damage.js";
+import { SourceFiles } from "./foreign.js";
 import { DECODE_LIMIT } from "./images.js";
 import { MANIFEST, fingerprint, parseManifest } from "./manifest.js";
 import { Shard, twice } from "./shard.js";
@@ -14,6 +15,7 @@ import { verifyDataset } from "./verify.js";
  *   object with `read(path, start, end)` and `size(path)`
  * @param {object} [options] those of `FileSource` and `HttpSource`, and
  * @param {number} [options.decodeLimit] the most bytes to decompress for one image or array; 2^30 by default
+ * @param {string[]} [options.sources] folders and URLs in which source files of virtual shards may lie, besides the dataset's
  * @returns {Promise<Dataset>} the dataset
  * @throws {Damage} one of the manifest
  * @throws {NotFound} if there is no manifest
@@ -33,8 +35,10 @@ export class Dataset {
    * @param {import("./manifest.js").Manifest} manifest its manifest
    * @param {object} options those of {@link open}
    */
-  constructor(source, manifest, { decodeLimit = DECODE_LIMIT } = {}) {
+  constructor(source, manifest, { decodeLimit = DECODE_LIMIT, ...options } = {}) {
     this.source = source;
+    /** The source files of virtual shards. */
+    this.sourceFiles = new SourceFiles(source, options);
     /** The manifest. */
     this.manifest = manifest;
     this.decodeLimit = decodeLimit;

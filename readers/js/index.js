@@ -2,6 +2,7 @@
 
 import { crc32c, dataView, decodeUtf8, hex, hex32, typedView } from "./bytes.js";
 import { Damage } from "./damage.js";
+import { RANGE_BYTES, VIRTUAL_COLUMNS } from "./foreign.js";
 
 /** How many bytes of an index to fetch when it is opened. */
 export const HEAD_BYTES = 65536;
@@ -26,6 +27,7 @@ const KNOWN_COLUMNS = {
   image_length: ["u32"],
   key: ["bytes"],
   jpeg_entries: ["bytes"],
+  ...Object.fromEntries(VIRTUAL_COLUMNS.map((name) => [name, ["bytes"]])),
 };
 
 /** Columns that every index has. */
@@ -222,7 +224,7 @@ export function checkIndex(index, shard) {
     const [expected, found] = [hex32(shard.crc32c), hex32(index.shardCrc)];
     refuse("IndexMismatch", "the index belongs to a shard with another CRC", expected, found);
   }
-  for (const name of REQUIRED_COLUMNS) {
+  for (const name of [...REQUIRED_COLUMNS, ...(shard.isVirtual ? VIRTUAL_COLUMNS : [])]) {
     if (!index.columns.has(name)) refuse("IndexColumn", `column ${name} is absent`);
   }
   for (const column of index.columns.values()) {
@@ -311,10 +313,9 @@ export class Column {
       for (let row = 0; row < this.length; row++) if (offsets[row + 1] < offsets[row]) refuse("an offset falls", row);
       if (offsets[this.length] !== BigInt(valueBytes.length))
         refuse("the last offset is not the length of the values", null);
-      if (this.name.startsWith("values:")) {
-        for (let row = 1; row <= this.length; row++)
-          if (offsets[row] % 12n) refuse("a row is not a multiple of 12 bytes", row - 1);
-      }
+      const unit = this.name.startsWith("values:") ? 12 : this.name === "virtual_ranges" ? RANGE_BYTES : 1;
+      for (let row = 1; row <= this.length && unit > 1; row++)
+        if (offsets[row] % BigInt(unit)) refuse(`a row is not a multiple of ${unit} bytes`, row - 1);
     }
     if (!validity) return;
     let nulls = 0;

@@ -2,13 +2,14 @@
 
 import { compareNames, crc32c, decodeUtf8, hex32 } from "./bytes.js";
 import { Damage } from "./damage.js";
+import { wrongSource } from "./foreign.js";
 import { JsonError, JsonNumber, JsonObject, parseJson } from "./json.js";
 
 /** Name of the manifest in a dataset's folder. */
 export const MANIFEST = "dataset.json";
 
 /** What this reader knows of the values of `requires`. */
-const KNOWN_REQUIREMENTS = ["sequence-example"];
+const KNOWN_REQUIREMENTS = ["foreign", "sequence-example"];
 
 const U64 = [0n, (1n << 64n) - 1n];
 const I64 = [-(1n << 63n), (1n << 63n) - 1n];
@@ -22,6 +23,8 @@ const I64 = [-(1n << 63n), (1n << 63n) - 1n];
  * @property {bigint} indexBytes length of the index in bytes
  * @property {number} indexCrc32c CRC32C of the index, as u32
  * @property {?string} sha256 64 hex digits, or null
+ * @property {boolean} isVirtual whether its bytes lie in source files
+ * @property {?string} source the folder of the source files; null for the dataset's
  */
 
 /**
@@ -161,7 +164,10 @@ function checkTypes(top) {
     classes: member(top, "classes", isStrings, "an array of strings", here),
     splits: objects(top, "splits", here).map((split, i) => ({
       name: member(split, "name", isString, "a string", `split ${i}`),
-      shards: objects(split, "shards", `split ${i}`).map((shard, k) => checkShard(shard, `shard ${k} of split ${i}`)),
+      shards: objects(split, "shards", `split ${i}`).map((shard, k) => {
+        const isForeign = top.all("requires")[0]?.includes("foreign");
+        return checkShard(shard, `shard ${k} of split ${i}`, isForeign);
+      }),
     })),
     private: new Map(),
   };
@@ -175,7 +181,10 @@ function checkTypes(top) {
   return manifest;
 }
 
-function checkShard(shard, here) {
+function checkShard(shard, here, isForeign) {
+  const isBoolean = (value) => typeof value === "boolean";
+  const virtual = isForeign ? member(shard, "virtual", isBoolean, "a boolean", here, true) : undefined;
+  const source = isForeign ? member(shard, "source", isString, "a string", here, true) : undefined;
   const isSum = (value) => isString(value) && /^[0-9a-f]{64}$/.test(value);
   return {
     file: member(shard, "file", isString, "a string", here),
@@ -185,6 +194,9 @@ function checkShard(shard, here) {
     indexBytes: integer(shard, "index_bytes", U64, here),
     indexCrc32c: parseInt(member(shard, "index_crc32c", isCrc, "eight hex digits", here), 16),
     sha256: member(shard, "sha256", isSum, "64 hex digits", here, true) ?? null,
+    isVirtual: virtual ?? false,
+    isFalse: virtual === false,
+    source: source ?? null,
   };
 }
 
@@ -262,7 +274,11 @@ function checkValues(manifest) {
     }
     split.records = split.shards.reduce((sum, shard) => sum + shard.records, 0n);
     if (split.records >= 1n << 63n) refuse(`split ${split.name} has 2^63 records or more`, split.records);
-    for (const { file } of split.shards) {
+    for (const { file, isVirtual, isFalse, source } of split.shards) {
+      if (isFalse) refuse("virtual is false", file);
+      if (source !== null && !isVirtual) refuse("a shard that is not virtual has a source", file);
+      const wrong = source === null ? null : wrongSource(source);
+      if (wrong !== null) refuse(wrong, source);
       if (!isFileName(file)) refuse("the name of a shard is not allowed", file);
       if (files.has(file)) refuse("a shard occurs twice", file);
       files.add(file);

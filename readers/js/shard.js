@@ -3,6 +3,7 @@
 import { crc32c, dataView, hex32 } from "./bytes.js";
 import { AbsentColumn, Damage, isNotFound } from "./damage.js";
 import { FRAME_HEADER, FRAME_OVERHEAD, checkFrameData, checkFrameHeader, isCompressed } from "./frame.js";
+import { VirtualShard } from "./foreign.js";
 import { Column, HEAD_BYTES, checkIndex, columnRange, readIndex } from "./index.js";
 import { DataRecord } from "./record.js";
 import { readExactly, readHead } from "./sources.js";
@@ -54,6 +55,8 @@ export class Shard {
     this.indexFile = `_index/${entry.file}.index`;
     /** Number of records. */
     this.length = Number(entry.records);
+    /** What makes the frames of a virtual shard; null for a stored one. */
+    this.virtual = entry.isVirtual ? new VirtualShard(this) : null;
   }
 
   /** Computes a result once. Damage is kept, too; failures of the store are not. */
@@ -69,8 +72,9 @@ export class Shard {
     return promise;
   }
 
-  /** Returns the length of the shard's file in bytes; throws `MissingShard`. */
+  /** Returns the length of the shard's file in bytes, of a virtual one that in the manifest; throws `MissingShard`. */
   size() {
+    if (this.virtual) return Promise.resolve(Number(this.entry.bytes));
     return this.#once("size", async () => {
       try {
         return await this.dataset.source.size(this.file);
@@ -201,8 +205,11 @@ export class Shard {
       const values = { expected: this.entry.bytes, found: place.fileEnd };
       throw this.#damage("ShardLength", place, `value ${i} of ${name} lies past the end of the file`, values);
     }
-    return twice(this.dataset.source, this.file, async () => {
-      const bytes = await readExactly(this.dataset.source, this.file, start, end);
+    const source = this.virtual ? this.dataset.sourceFiles : this.dataset.source;
+    return twice(source, this.file, async () => {
+      const bytes = this.virtual
+        ? (await this.virtual.frame(row)).subarray(start - place.offset, end - place.offset)
+        : await readExactly(source, this.file, start, end);
       if (crc32c(bytes) !== crc) {
         const values = { expected: hex32(crc), found: hex32(crc32c(bytes)) };
         throw this.#damage("DataCrc", place, `the CRC of value ${i} of ${name} does not match`, values);
@@ -227,7 +234,7 @@ export class Shard {
         while (row + places.length < end) {
           const next = await this.#place(row + places.length);
           const gap = next.offset - places.at(-1).limit;
-          if (gap < 0 || gap > GAP_BYTES || next.limit - places[0].offset > RUN_BYTES) break;
+          if (this.virtual || gap < 0 || gap > GAP_BYTES || next.limit - places[0].offset > RUN_BYTES) break;
           places.push(next);
         }
       } catch (error) {
@@ -240,12 +247,12 @@ export class Shard {
       }
       const from = places[0].offset;
       const to = Math.min(places.at(-1).limit, places[0].fileEnd);
-      const bytes = to > from ? await readExactly(this.dataset.source, this.file, from, to) : new Uint8Array(0);
+      const bytes = this.virtual ? null : to > from ? await readExactly(this.dataset.source, this.file, from, to) : new Uint8Array(0);
       for (const place of places) {
         let record = null;
         try {
           const at = place.offset - from;
-          const data = await this.#frame(place, bytes.subarray(at, at + place.limit - place.offset));
+          const data = await this.#frame(place, bytes?.subarray(at, at + place.limit - place.offset));
           record = this.#parse(data, place, base + row);
         } catch (error) {
           if (!(error instanceof Damage)) throw error;
@@ -292,6 +299,7 @@ export class Shard {
 
   /** Reads and checks a frame, from `bytes` if they hold all of it; returns its data. */
   async #frame(place, bytes = null) {
+    if (this.virtual) return (await this.frame(place.row)).subarray(FRAME_HEADER, -4);
     const { source } = this.dataset;
     let given = bytes;
     return twice(source, this.file, async () => {
@@ -299,6 +307,27 @@ export class Shard {
       given = null;
       return this.#checkFrame(place, frame);
     });
+  }
+
+  /** Makes and checks a frame of a virtual shard. */
+  async #virtualFrame(place) {
+    const frame = await this.virtual.frame(place.row);
+    const header = checkFrameHeader(frame, frame.length);
+    if ("name" in header) throw this.#damage(header.name, place, header.what, header);
+    const length = header.length + FRAME_OVERHEAD;
+    if (length !== frame.length) {
+      const found = { expected: frame.length, found: length };
+      throw this.#damage("IndexMismatch", place, "the frame does not end where the index says", found);
+    }
+    const wrong = checkFrameData(frame);
+    if (wrong) throw this.#damage(wrong.name, place, wrong.what, wrong);
+    return frame;
+  }
+
+  /** Makes and checks the whole frame of a row of a virtual shard. */
+  async frame(row) {
+    const place = await this.#place(row);
+    return twice(this.dataset.sourceFiles, this.file, () => this.#virtualFrame(place));
   }
 
   #readRange({ offset, fileEnd }, end) {

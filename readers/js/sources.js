@@ -97,7 +97,7 @@ export class FileSource {
   async read(path, start, end) {
     await this.#stat(path);
     const { open } = await import("node:fs/promises");
-    const file = await open(await this.#path(path), "r");
+    const file = await open(await this.path(path), "r");
     try {
       const bytes = new Uint8Array(end - start);
       for (let done = 0; done < bytes.length;) {
@@ -112,7 +112,8 @@ export class FileSource {
     }
   }
 
-  async #path(path) {
+  /** Returns the path of a file in the file system. */
+  async path(path) {
     const [{ join }, { fileURLToPath }] = await Promise.all([import("node:path"), import("node:url")]);
     const isUrl = this.folder instanceof URL || /^file:\/\//i.test(this.folder);
     return join(isUrl ? fileURLToPath(this.folder) : this.folder, ...path.split("/"));
@@ -126,12 +127,12 @@ export class FileSource {
       if (!this.followLinks) {
         const parts = path.split("/");
         for (let i = 1; i <= parts.length; i++) {
-          if ((await lstat(await this.#path(parts.slice(0, i).join("/")))).isSymbolicLink()) {
+          if ((await lstat(await this.path(parts.slice(0, i).join("/")))).isSymbolicLink()) {
             throw new StoreError(path, "a symbolic link");
           }
         }
       }
-      status = await stat(await this.#path(path));
+      status = await stat(await this.path(path));
     } catch (error) {
       if (isNotFound(error)) throw new NotFound(path, { cause: error });
       throw error;

@@ -5,4 +5,5 @@ import "./tests/records.mjs";
 import "./tests/damage.mjs";
 import "./tests/decoders.mjs";
 import "./tests/http.mjs";
+import "./tests/foreign.mjs";
 import "./tests/documents.mjs";

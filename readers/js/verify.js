@@ -83,7 +83,8 @@ class ShardVerifier {
       const column = await this.attempt(() => shard.column(name));
       if (column) this.columns.set(name, column);
     }
-    if (size !== null) await this.#checkShard(size);
+    if (this.entry.isVirtual) await this.#checkVirtual();
+    else if (size !== null) await this.#checkShard(size);
     await this.#checkWholeIndex();
   }
 
@@ -119,13 +120,42 @@ class ShardVerifier {
     }
     if (this.hasFinding(file)) return;
     await reader.finish();
-    if (reader.crc !== entry.crc32c) {
-      add("ShardCrc", "the shard has another CRC than the manifest says", hex32(entry.crc32c), hex32(reader.crc));
+    this.#compareSums(reader.crc, sha256);
+  }
+
+  /** Compares the sums of the whole shard with the manifest. */
+  #compareSums(crc, sha256) {
+    const { entry } = this;
+    const add = (name, what, expected, found) =>
+      this.add(new Damage(name, { file: this.shard.file, expected, found }, what));
+    if (crc !== entry.crc32c) {
+      add("ShardCrc", "the shard has another CRC than the manifest says", hex32(entry.crc32c), hex32(crc));
     } else if (sha256 !== null) {
       const sum = sha256.digest();
       if (sum !== entry.sha256)
         add("ShardSha256", "the shard has another SHA-256 than the manifest says", entry.sha256, sum);
     }
+  }
+
+  /** Makes and checks the frame of each row of a virtual shard, and the CRC of all. */
+  async #checkVirtual() {
+    const { entry, shard } = this;
+    const sha256 = entry.sha256 === null ? null : new Sha256();
+    let [crc, isWhole] = [0, true];
+    if (this.index === null) return;
+    for (let row = 0; row < shard.length; row++) {
+      try {
+        const frame = await shard.frame(row);
+        crc = crc32c(frame, crc);
+        sha256?.update(frame);
+        this.#checkFrame(frame, row, Number(this.columns.get("record_offset").values[row]));
+      } catch (error) {
+        if (!(error instanceof Damage)) throw error;
+        isWhole = false;
+        if (error.record !== null) this.add(error); // That of a column was found before.
+      }
+    }
+    if (isWhole && !this.hasFinding(shard.file)) this.#compareSums(crc, sha256);
   }
 
   /** Checks frame by frame up to offset `end`; returns the number of frames. */

@@ -7,6 +7,8 @@ Written from `format-spec.md` alone, with its terms (`order-spec.md`: `shardtool
     split[i]                   a Record: data, key, image, columns, features, class_id, pixels(), array(name)
     verify(folder)             every Damage in a dataset, and the number of records without one
 
+Both take `sources=["/photos"]`: folders outside the dataset's in which source files of virtual shards may lie.
+
 It decodes raw pixels and arrays; images of other formats are returned as stored, for other libraries to decode. zstd
 frames are decoded if Python has `compression.zstd` (3.14 or later) or the package `zstandard`; otherwise only their
 headers are checked. Files are mapped: if one is truncated while it is read, the process ends with SIGBUS. Several threads
@@ -37,7 +39,7 @@ except ImportError:
 
 MAX_DEPTH = 127  # of arrays and objects in a manifest; a dataset itself needs four
 MAX_DECODED = 1 << 30  # bytes of one image or array that are decompressed
-KNOWN_REQUIREMENTS = ("sequence-example", "versions")
+KNOWN_REQUIREMENTS = ("foreign", "sequence-example", "versions")
 
 
 class Damage(Exception):
@@ -130,7 +132,7 @@ class Companion(NamedTuple):
 
 class ShardEntry(NamedTuple):
     """One shard's line of the manifest; `first` is the number of its first record in the split. `records` counts all rows;
-    `companions` are by feature."""
+    `companions` are by feature; `source` is the folder of the source files of a virtual shard, None for the dataset's."""
 
     file: str
     records: int
@@ -142,6 +144,8 @@ class ShardEntry(NamedTuple):
     first: int
     deleted: Optional[Deleted]
     companions: dict
+    is_virtual: bool
+    source: Optional[str]
 
     @property
     def live(self) -> int:
@@ -161,6 +165,8 @@ _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,99}")
 _COMPANION_FILE = re.compile(r"[0-9a-f]{16}\.columns")
 _BITMAP_FILE = re.compile(r"[0-9a-f]{16}\.deleted")
 _VERSION_FOLDERS = (b"_versions", b"_columns")
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+_URL = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
 _DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³]", re.ASCII | re.IGNORECASE)
 
 
@@ -223,6 +229,8 @@ _SHARD = {
 # Further members of a dataset that requires `versions`.
 _CHANGED = {"dataset_version": "object", "tags": "array", "columns": "array"}
 _CHANGED_SHARD = {"deleted": "object", "columns": "array"}
+# Further members of a shard in a dataset that requires `foreign`.
+_FOREIGN_SHARD = {"virtual": "boolean", "source": "string"}
 _VERSION = {"number": "u64", "parent": "CRC", "command": "string", "message": "string", "author": "string"}
 _TAG = {"name": "string", "number": "u64"}
 _COLUMN = {**_FEATURE, "dropped": "boolean"}
@@ -298,6 +306,22 @@ def _check_ascending(what: str, names: list):
 
 def _is_device(name: str) -> bool:
     return _DEVICE.fullmatch(name.split(".")[0].rstrip(" ")) is not None
+
+
+def _check_source(source: str):
+    """Checks the folder of the source files of a virtual shard."""
+    url = _URL.match(source)
+    path = source[url.end() :] if url else source
+    if len(source.encode("utf-8")) > 4096:
+        _refuse("ManifestValue", "a source is longer than 4096 bytes")
+    if _CONTROL.search(source):
+        _refuse("ManifestValue", f"source {source!r} has a control character")
+    if not url and not source.startswith("/"):
+        _refuse("ManifestValue", f"source {source!r} is neither an absolute path nor a URL")
+    if not {".", ".."}.isdisjoint(path.split("/")):
+        _refuse("ManifestValue", f"source {source!r} has a component '.' or '..'")
+    if url and ("@" in path.split("/")[0] or "?" in path or "#" in path):
+        _refuse("ManifestValue", f"source {source!r} has a user, a password, a query or a fragment")
 
 
 def _check_file_name(file: str):
@@ -388,6 +412,9 @@ class Manifest:
         if "versions" in self.requires:
             types.update(_CHANGED_SHARD)
             optional += _CHANGED_SHARD
+        if "foreign" in self.requires:
+            types.update(_FOREIGN_SHARD)
+            optional += _FOREIGN_SHARD
         for split in self._splits:
             split["shards"] = [self._shard(_members(item, types, optional)) for item in split["shards"]]
 
@@ -511,11 +538,21 @@ class Manifest:
         _check_ascending("companions", [column["name"].partition(":")[2] for column in item["columns"]])
         return found
 
+    @staticmethod
+    def _check_virtual(item: dict):
+        if item.get("virtual", True) is False:
+            _refuse("ManifestValue", f"{item['file']!r}: virtual is false")
+        if "source" in item:
+            if "virtual" not in item:
+                _refuse("ManifestValue", f"{item['file']!r}: a source of a shard that is not virtual")
+            _check_source(item["source"])
+
     def _shards(self, split: dict, files: set) -> list:
         first, records, shards = 0, 0, []
         for item in split["shards"]:
             _check_file_name(item["file"])
             self._check_folder(item["file"])
+            self._check_virtual(item)
             if item["file"] in files:
                 _refuse("ManifestValue", f"file {item['file']!r} is listed twice")
             files.add(item["file"])
@@ -531,6 +568,8 @@ class Manifest:
                     first=first,
                     deleted=self._deleted(item),
                     companions=self._companions(item),
+                    is_virtual="virtual" in item,
+                    source=item.get("source"),
                 )
             )
             first += shards[-1].live
@@ -582,15 +621,17 @@ def _is_compressed(shard) -> bool:
 
 
 class Frame:
-    """The frame at an offset of a shard. The constructor checks its length; `data()` checks and returns its data."""
+    """The frame at an offset of a shard. The constructor checks its length; `data()` checks and returns its data. `first` is the
+    offset of the first byte of `shard`, which may be a part of the whole."""
 
-    def __init__(self, shard, offset: int, file: str, record: Optional[int]):
+    def __init__(self, shard, offset: int, file: str, record: Optional[int], first: int = 0):
         self._shard, self.offset, self._file, self._record = shard, offset, file, record
-        left = len(shard) - offset
+        self._begin = begin = offset - first
+        left = len(shard) - begin
         if left < 12:
             raise self._damage("TruncatedFrame", f"expected 12 bytes, {left} are left")
-        self.length, length_crc = struct.unpack_from("<QI", shard, offset)
-        found = masked(crc32c(shard[offset : offset + 8]))
+        self.length, length_crc = struct.unpack_from("<QI", shard, begin)
+        found = masked(crc32c(shard[begin : begin + 8]))
         if found != length_crc:
             if offset == 0 and _is_compressed(shard):
                 raise Damage("CompressedRecords", file, "a gzip or zlib file: decompress it")
@@ -600,13 +641,19 @@ class Frame:
         self.end = offset + self.length + 16
 
     def data(self, check_crc: bool = True):
-        data = self._shard[self.offset + 12 : self.end - 4]
-        (expected,) = struct.unpack_from("<I", self._shard, self.end - 4)
+        end = self._begin + self.length + 12
+        data = self._shard[self._begin + 12 : end]
+        (expected,) = struct.unpack_from("<I", self._shard, end)
         if check_crc:
             found = masked(crc32c(data))
             if found != expected:
                 raise self._damage("DataCrc", f"expected {expected:08x}, found {found:08x}")
         return data
+
+    @property
+    def bytes(self):
+        """The whole frame."""
+        return self._shard[self._begin : self._begin + self.length + 16]
 
     def _damage(self, name: str, text: str) -> Damage:
         return Damage(name, self._file, f"frame at offset {self.offset}: {text}", self._record, self.offset)
@@ -1213,6 +1260,8 @@ _REQUIRED = {
     "image_length": (FIXED, U32),
     "key": (VARIABLE, BYTES),
 }
+_VIRTUAL = ("virtual_files", "virtual_ranges", "virtual_bytes")
+_ROW_UNITS = {"values": 12, "virtual_ranges": 32}  # bytes of which a row has a multiple, by name or prefix
 _FEATURE_COLUMNS = {(FIXED, I64): "int64", (FIXED, F32): "float", (VARIABLE, BYTES): "bytes"}
 ENTRY_BYTES = 72
 
@@ -1263,8 +1312,9 @@ class Column:
             self._check_offsets()
         if self.validity.length:
             self._check_validity()
-        if self.name.startswith("values:"):
-            self._check_ranges()
+        unit = _ROW_UNITS.get(self.name.partition(":")[0] if self.name.startswith("values:") else self.name)
+        if unit is not None:
+            self._check_ranges(unit)
 
     def _damage(self, name: str, text: str):
         return Damage(name, self.index.file, f"{self.name}: {text}")
@@ -1310,11 +1360,11 @@ class Column:
             return self._offset(row) == self._offset(row + 1)
         return self._number(row) == 0
 
-    def _check_ranges(self):
+    def _check_ranges(self, unit: int):
         for row in range(self.index.records):
             length = self._offset(row + 1) - self._offset(row)
-            if length % 12 != 0:
-                raise self._damage("ColumnValue", f"row {row} has {length} bytes, not a multiple of 12")
+            if length % unit != 0:
+                raise self._damage("ColumnValue", f"row {row} has {length} bytes, not a multiple of {unit}")
 
     def _offset(self, row: int) -> int:
         return struct.unpack_from("<q", self.index.data, self.offsets.offset + 8 * row)[0]
@@ -1332,6 +1382,11 @@ class Column:
             return self._number(row)
         first = self.values.offset
         return bytes(self.index.data[first + self._offset(row) : first + self._offset(row + 1)])
+
+    def all_values(self):
+        """Returns the bytes of all rows of a variable column."""
+        self.check()
+        return self.index.data[self.values.offset : self.values.offset + self.values.length]
 
     def ranges(self, row: int) -> list:
         """Returns (offset, length, CRC) of each value, from a column of value ranges."""
@@ -1465,7 +1520,7 @@ class Index:
     def compare(self, entry: ShardEntry):
         """Compares the index with the manifest, and its columns with the specification."""
         self.compare_shard(entry)
-        for name in _REQUIRED:
+        for name in (*_REQUIRED, *(_VIRTUAL if entry.is_virtual else ())):
             if name not in self.columns:
                 raise self._damage("IndexColumn", f"column {name} is absent")
         for column in self.columns.values():
@@ -1494,15 +1549,14 @@ class Index:
         found = (column.kind, column.element)
         if name in _REQUIRED and found != _REQUIRED[name]:
             raise self._damage("IndexColumn", f"column {name} is of another kind or element")
-        if name == "jpeg_entries" and found != (VARIABLE, BYTES):
-            raise self._damage("IndexColumn", f"column {name} is of another kind or element")
-        if name.startswith("values:") and found != (VARIABLE, BYTES):
+        is_bytes = name in ("jpeg_entries", *_VIRTUAL) or name.startswith("values:")
+        if is_bytes and found != (VARIABLE, BYTES):
             raise self._damage("IndexColumn", f"column {name} is of another kind or element")
         if name.startswith("feature:") and found not in _FEATURE_COLUMNS:
             raise self._damage("IndexColumn", f"column {name} is of another kind or element")
         if column.validity.length == 0:
             return
-        if name in _REQUIRED or name == "jpeg_entries" or name.startswith("values:"):
+        if name in _REQUIRED or is_bytes:
             raise self._damage("IndexColumn", f"column {name} has a validity")
 
 
@@ -1586,6 +1640,112 @@ class ChangedFeature:
         return feature
 
 
+# --- virtual shards ---
+
+
+class SourceRange(NamedTuple):
+    """A part of a frame that lies in a source file; `file_bytes` is the length of the file when it was described."""
+
+    name: str
+    file_bytes: int
+    offset: int
+    length: int
+
+
+def _is_plain_name(name: str) -> bool:
+    """Tells whether the name of a source file cannot leave the source's folder, unless a link does."""
+    return not _CONTROL.search(name) and {"", ".", ".."}.isdisjoint(name.split("/"))
+
+
+class Sources:
+    """The source files of virtual shards. Opens those in the dataset's folder and in the folders that the user names, after links are
+    resolved. Does not read stores."""
+
+    def __init__(self, folder: Path, allowed=()):
+        self._folder = folder
+        self._allowed = [os.path.join(os.path.realpath(path), "") for path in (folder, *allowed)]
+
+    def read(self, entry: ShardEntry, row: int, part: SourceRange) -> bytes:
+        """Returns the bytes of a range, for a record."""
+        path = part.name if entry.source is None else f"{entry.source}/{part.name}"
+        if entry.source is not None and _URL.match(entry.source):
+            raise Damage("ForeignSource", entry.file, f"{path!r}: this reader reads files only", row)
+        resolved = os.path.realpath(os.path.join(self._folder, path))
+        if not resolved.startswith(tuple(self._allowed)):
+            raise Damage("ForeignSource", entry.file, f"{path!r}: name its folder in sources=[…] to allow it", row)
+        if not os.path.isfile(resolved):  # opening a pipe would block
+            raise Damage("MissingSource", entry.file, f"{path!r} does not exist, or is no regular file", row)
+        with open(resolved, "rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            if found != part.file_bytes:
+                raise Damage("SourceLength", entry.file, f"{path!r}: expected {part.file_bytes} bytes, found {found}", row)
+            file.seek(part.offset)
+            return file.read(part.length)
+
+
+class VirtualShard:
+    """Makes the frames of a virtual shard, by its index."""
+
+    def __init__(self, index: Index, entry: ShardEntry, sources: Sources):
+        self._index, self._entry, self._sources = index, entry, sources
+
+    def _mismatch(self, text: str, row: int) -> Damage:
+        return Damage("IndexMismatch", self._index.file, text, row)
+
+    def frame(self, row: int, check_data_crc: bool = True) -> Frame:
+        """Returns the frame of a record, which is as long as the offsets of the index say."""
+        offsets = self._index.columns["record_offset"]
+        start = offsets.stored(row)
+        end = offsets.stored(row + 1) if row + 1 < self._entry.records else self._entry.bytes
+        parts = self._parts(row, end - start)
+        for part in parts:
+            if isinstance(part, SourceRange) and not _is_plain_name(part.name):
+                raise Damage("ForeignSource", self._entry.file, f"{part.name!r} is no plain path", row)
+        data = b"".join(self._sources.read(self._entry, row, p) if isinstance(p, SourceRange) else p for p in parts)
+        frame = Frame(data, start, self._entry.file, row, first=start)
+        frame.data(check_data_crc)
+        if frame.end != end:
+            raise self._mismatch(f"the frame ends at {frame.end}, the next begins at {end}", row)
+        return frame
+
+    def _parts(self, row: int, length: int) -> list:
+        """Returns the parts of a frame, in order: bytes, and ranges of source files."""
+        other = self._index.columns["virtual_bytes"].stored(row)
+        parts: list = []
+        at = 0
+        left = length - len(other)
+        for file, offset, size, _, before, reserved in struct.iter_unpack(
+            "<QQIIII", self._index.columns["virtual_ranges"].stored(row)
+        ):
+            if reserved != 0:
+                raise self._mismatch(f"reserved field {reserved:#x} of a range", row)
+            if size == 0:
+                raise self._mismatch("an empty range", row)
+            if before > len(other) - at:
+                raise self._mismatch(f"a range after {at + before} bytes, the row has {len(other)}", row)
+            parts += [other[at : at + before], self._range(row, file, offset, size)]
+            at += before
+            left -= size
+        if left != 0:
+            raise self._mismatch(f"the parts are {length - left} bytes, the frame {length}", row)
+        return [*parts, other[at:]]
+
+    def _range(self, row: int, at: int, offset: int, size: int) -> SourceRange:
+        files = self._index.columns["virtual_files"].all_values()
+        if at + 12 > len(files):
+            raise self._mismatch(f"the entry of a file at {at} leaves the column", row)
+        file_bytes, length = struct.unpack_from("<QI", files, at)
+        if at + 12 + length > len(files):
+            raise self._mismatch(f"the name of a file at {at} leaves the column", row)
+        try:
+            name = bytes(files[at + 12 : at + 12 + length]).decode("utf-8")
+        except UnicodeDecodeError:
+            raise self._mismatch("the name of a file is not UTF-8", row) from None
+        if offset + size > file_bytes:
+            raise self._mismatch(f"a range past the end of {name!r}", row)
+        return SourceRange(name, file_bytes, offset, size)
+
+
 def _shard_length(entry: ShardEntry, found: int, row: Optional[int] = None, offset: Optional[int] = None) -> Damage:
     return Damage("ShardLength", entry.file, f"expected {entry.bytes} bytes, found {found}", row, offset)
 
@@ -1593,10 +1753,11 @@ def _shard_length(entry: ShardEntry, found: int, row: Optional[int] = None, offs
 class Shard:
     """A shard and its index, opened."""
 
-    def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry):
+    def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry, sources: Sources):
         self.manifest, self.entry, self._folder = manifest, entry, folder
-        self.data = _map(folder / entry.file, "MissingShard", entry.file)
+        self.data = b"" if entry.is_virtual else _map(folder / entry.file, "MissingShard", entry.file)
         self.index = open_index(folder, entry)
+        self._virtual = VirtualShard(self.index, entry, sources)
         self.live = live_rows(folder, entry)
         self._changed: Optional[list] = None
 
@@ -1626,6 +1787,8 @@ class Shard:
 
     def frame(self, row: int, check_data_crc: bool):
         """Returns the data of a record."""
+        if self.entry.is_virtual:
+            return self._virtual.frame(row, check_data_crc).data(False)
         offset = self.frame_offset(row)
         next_offset = self.frame_offset(row + 1) if row + 1 < self.entry.records else self.entry.bytes
         is_short = len(self.data) < self.entry.bytes
@@ -1748,7 +1911,8 @@ class Split:
         """Returns a shard. Opens it if this is its first use; one that cannot be opened is not tried again."""
         if number not in self._open:
             try:
-                self._open[number] = Shard(self.folder, self._dataset.manifest, self.shards[number])
+                dataset = self._dataset
+                self._open[number] = Shard(self.folder, dataset.manifest, self.shards[number], dataset.sources)
             except Damage as damage:
                 self._open[number] = damage
         shard = self._open[number]
@@ -1800,9 +1964,11 @@ class Split:
 class Dataset:
     """The manifest and splits of a dataset. A shard is opened when one of its records is first read."""
 
-    def __init__(self, folder, check_data_crc: bool = True, version=None):
-        """Opens the newest version, or the one with a number (int), a tag, or the CRC that ends its manifest (str)."""
+    def __init__(self, folder, check_data_crc: bool = True, version=None, sources=()):
+        """Opens the newest version, or the one with a number (int), a tag, or the CRC that ends its manifest (str). `sources` are
+        folders in which source files of virtual shards may lie, besides the dataset's."""
         self.folder, self.check_data_crc = Path(folder), check_data_crc
+        self.sources = Sources(self.folder, sources)
         data = (self.folder / "dataset.json").read_bytes()
         self.manifest = Manifest(data)
         if version is not None:
@@ -1835,9 +2001,10 @@ class Dataset:
 # --- verification ---
 
 
-def verify(folder):
-    """Returns all findings in a dataset, and the number of records that are delivered without error."""
+def verify(folder, sources=()):
+    """Returns all findings in a dataset, and the number of records that are delivered without error. `sources` as of Dataset."""
     folder = Path(folder)
+    opened = Sources(folder, sources)
     try:
         manifest = Manifest((folder / "dataset.json").read_bytes())
     except Damage as damage:
@@ -1846,7 +2013,7 @@ def verify(folder):
     good = 0
     for shards in manifest.splits.values():
         for entry in shards:
-            check = _ShardCheck(folder, manifest, entry)
+            check = _ShardCheck(folder, manifest, entry, opened)
             check.run()
             findings += check.findings
             good += check.good
@@ -1856,20 +2023,24 @@ def verify(folder):
 class _ShardCheck:
     """Verifies one shard and its index."""
 
-    def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry):
-        self.folder, self.manifest, self.entry = folder, manifest, entry
+    def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry, sources: Sources):
+        self.folder, self.manifest, self.entry, self._sources = folder, manifest, entry, sources
+        self._index: Optional[Index] = None
         self.findings: list = []
         self.columns: dict = {}  # those that passed their check
         self.live: set = set()  # rows that are records of the version and can be delivered
         self.good = 0
 
     def run(self):
-        data = self._map_shard()
+        data = None if self.entry.is_virtual else self._map_shard()
         self._open_index()
         self._check_companions()
         if data is not None:
             self._read_frames(data)
-            self._check_shard(data)
+            if not self._has_finding(self.entry.file):
+                self._check_shard(crc32c(data), hashlib.sha256(data))
+        elif self.entry.is_virtual and self._index is not None:
+            self._read_virtual(self._index)
         self._check_index()
 
     def _has_finding(self, file: str) -> bool:
@@ -1894,6 +2065,7 @@ class _ShardCheck:
         except Damage as damage:
             self.findings.append(damage)
             return
+        self._index = index
         for column in index.columns.values():
             try:
                 column.check()
@@ -1956,6 +2128,24 @@ class _ShardCheck:
         if row != self.entry.records and not self._has_error(*explained):
             text = f"expected {self.entry.records} records, found {row}"
             self.findings.append(Damage("RecordCount", self.entry.file, text))
+
+    def _read_virtual(self, index: Index):
+        """Makes and checks the frame of each row of a virtual shard."""
+        shard = VirtualShard(index, self.entry, self._sources)
+        crc, digest, is_whole = 0, hashlib.sha256(), True
+        for row in range(self.entry.records):
+            try:
+                frame = shard.frame(row)
+            except Damage as damage:
+                is_whole = False
+                if damage.record is not None:  # that of a column was found before
+                    self.findings.append(damage)
+                continue
+            crc = crc32c(frame.bytes, crc)
+            digest.update(frame.bytes)
+            self._check_record(row, frame)
+        if is_whole and not self._has_finding(self.entry.file):
+            self._check_shard(crc, digest)
 
     def _sorted_offsets(self) -> list:
         """Returns (offset, row) of all frames by the index, for continuing after a damaged frame."""
@@ -2030,11 +2220,8 @@ class _ShardCheck:
     def _mismatch(self, text: str, row: int):
         self.findings.append(Damage("IndexMismatch", index_file(self.entry), text, row))
 
-    def _check_shard(self, data):
-        """Compares CRC and SHA-256 of the shard with the manifest, if nothing else explains that they differ."""
-        if self._has_finding(self.entry.file):
-            return
-        found = crc32c(data)
+    def _check_shard(self, found: int, digest):
+        """Compares CRC and SHA-256 of the shard with the manifest. Call it if nothing else explains that they differ."""
         if found != self.entry.crc32c:
             self.findings.append(
                 Damage("ShardCrc", self.entry.file, f"expected {self.entry.crc32c:08x}, found {found:08x}")
@@ -2042,10 +2229,9 @@ class _ShardCheck:
             return
         if self.entry.sha256 is None:
             return
-        digest = hashlib.sha256(data).hexdigest()
-        if digest != self.entry.sha256:
+        if digest.hexdigest() != self.entry.sha256:
             self.findings.append(
-                Damage("ShardSha256", self.entry.file, f"expected {self.entry.sha256}, found {digest}")
+                Damage("ShardSha256", self.entry.file, f"expected {self.entry.sha256}, found {digest.hexdigest()}")
             )
 
     def _check_index(self):

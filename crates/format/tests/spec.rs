@@ -219,6 +219,9 @@ fn elements_and_columns_match_the_specification() {
         &feature,
         &values,
         index::JPEG_ENTRIES,
+        index::VIRTUAL_FILES,
+        index::VIRTUAL_RANGES,
+        index::VIRTUAL_BYTES,
     ];
     assert_eq!(columns, expected);
     // Kinds and elements of the required columns are those of a fixture's index.

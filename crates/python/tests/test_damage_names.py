@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+import pytest
 import shardtool as st
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -27,6 +28,11 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
     assert len(names) > 20
     found, raised = set(), set()
     for folder in sorted((ROOT / "fixtures/conformance/hostile").iterdir()):
+        if folder.name.startswith("ForeignSource-"):  # what the user did not allow ends a verification, and is no DamageError
+            with pytest.raises(st.DatasetError, match="is not in the dataset's folder"):
+                st.verify(folder)
+            found.add("ForeignSource")
+            continue
         found |= {damage.name for damage in verified(folder).damages}
         try:
             split = st.Dataset(folder).split("train")

@@ -364,7 +364,17 @@ impl FileBytes {
                 return Ok(());
             }
             Bytes::Cached(cached) => return cached.read(range.clone(), buffer).map_err(failed),
-            Bytes::Window(window) => return window.read(range.clone(), buffer).map_err(failed),
+            Bytes::Window(window) => {
+                let read = window.read(range.clone(), buffer);
+                return match read {
+                    // Of an object that is made from others, only some may fail, and a window keeps no error of this crate.
+                    Err(_) if window.object().is_composed() => {
+                        window.object().read(range.clone()).map(|read| *buffer = read)
+                    }
+                    read => read,
+                }
+                .map_err(failed);
+            }
             Bytes::Map(_) | Bytes::File(_) | Bytes::Composed(_) => {}
         }
         let length = (range.end - range.start) as usize;

@@ -66,6 +66,11 @@ impl Object {
         &self.path
     }
 
+    /// Returns whether it is made from other objects.
+    pub fn is_composed(&self) -> bool {
+        matches!(self.bytes, Bytes::Composed(_))
+    }
+
     /// Returns the length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "an object's length, not a collection's")]
     pub fn len(&self) -> u64 {

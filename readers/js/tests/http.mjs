@@ -11,7 +11,7 @@ const { concat } = build;
 const { Damage, NotFound, StoreError } = shardtool;
 
 /** Serves files by HTTP; `behave(request, path, bytes)` may return another `[status, headers, body]`. */
-async function serve(files, behave = () => null) {
+export async function serve(files, behave = () => null) {
   const requests = [];
   const server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url, "http://x").pathname.slice("/data/".length));

@@ -9,6 +9,7 @@ use crate::column;
 use crate::expected::Expected;
 use crate::sample::Sample;
 use crate::version::{self, Change, Companion, Deleted, Version};
+use crate::virtual_shard::Virtual;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub(crate) struct Shard {
     pub(crate) companions: Vec<Companion>,
     /// The records of the version, if they are not those in the shard: for each row one, or nothing if it is deleted.
     pub(crate) rows: Option<Vec<Option<Sample>>>,
+    /// What makes it a virtual shard, which is not stored.
+    pub(crate) foreign: Option<Virtual>,
 }
 
 impl Dataset {
@@ -99,7 +102,10 @@ impl Dataset {
     pub(crate) fn files(&self) -> Files {
         let mut files = Files::from([("dataset.json".to_owned(), self.manifest())]);
         for shard in self.splits.iter().flat_map(|(_, shards)| shards) {
-            files.insert(shard.file.clone(), shard.bytes.clone());
+            match &shard.foreign {
+                Some(foreign) => files.extend(foreign.files.clone()),
+                None => drop(files.insert(shard.file.clone(), shard.bytes.clone())),
+            }
             files.insert(shard.index_path(), shard.index.clone());
             shard.companions.iter().for_each(|companion| companion.part.add_to(&mut files));
             shard.deleted.iter().for_each(|deleted| deleted.part.add_to(&mut files));
@@ -226,8 +232,9 @@ impl Shard {
         }
         let bytes = samples.iter().flat_map(|sample| frame(&sample.data)).collect();
         let (file, index) = (file.to_owned(), vec![]);
-        let (deleted, companions, rows) = (None, vec![], None);
-        let mut shard = Shard { file, samples, bytes, columns, index, sha256: false, deleted, companions, rows };
+        let (deleted, companions, rows, foreign) = (None, vec![], None, None);
+        let mut shard =
+            Shard { file, samples, bytes, columns, index, sha256: false, deleted, companions, rows, foreign };
         shard.reindex();
         shard
     }
@@ -275,7 +282,7 @@ impl Shard {
         let sha256 = if self.sha256 { format!(", \"sha256\": \"{sha256}\"") } else { String::new() };
         format!(
             "{{\"file\": {}, \"records\": {}, \"bytes\": {}, \"crc32c\": \"{:08x}\", \"index_bytes\": {}, \
-             \"index_crc32c\": \"{:08x}\"{sha256}{}}}",
+             \"index_crc32c\": \"{:08x}\"{sha256}{}{}}}",
             manifest::string(&self.file),
             self.samples.len(),
             self.bytes.len(),
@@ -283,6 +290,7 @@ impl Shard {
             self.index.len(),
             crc32c(&self.index),
             version::members(self.deleted.as_ref(), &self.companions),
+            self.foreign.as_ref().map(Virtual::members).unwrap_or_default(),
         )
     }
 }

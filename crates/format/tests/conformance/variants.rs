@@ -8,6 +8,7 @@ use crate::golden::Case;
 use crate::golden::columns::kinds;
 use crate::golden::tiny::tiny;
 use crate::golden::versions::versions;
+use crate::golden::virtual_shards::{virtual_files, virtual_tar, virtual_versions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -18,7 +19,14 @@ const DIGITS: usize = 700;
 
 /// Divides hostile cases into folders and the lines of `variants.jsonl`.
 pub(crate) fn divided(cases: Vec<Case>) -> (Vec<Case>, String) {
-    let bases = [("tiny", tiny()), ("kinds", kinds()), ("versions", versions())];
+    let bases = [
+        ("tiny", tiny()),
+        ("kinds", kinds()),
+        ("versions", versions()),
+        ("virtual-files", virtual_files()),
+        ("virtual-tar", virtual_tar()),
+        ("virtual-versions", virtual_versions()),
+    ];
     let bases = bases.map(|(name, dataset)| (name, dataset.files(), dataset.expected()));
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     let (mut kept, mut lines) = (vec![], String::new());

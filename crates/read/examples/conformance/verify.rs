@@ -1,22 +1,46 @@
 //! Findings of a verification.
 
 use serde_json::{Value, json};
-use shardtool_read::Dataset;
-use shardtool_read::verify::{Finding, Options, Report, verify};
+use shardtool_format::{Damage, names};
+use shardtool_read::verify::{Finding, Options, verify_shard};
+use shardtool_read::{Dataset, Split};
 use std::path::Path;
 
 pub(crate) fn lines(path: &Path) -> Vec<Value> {
-    let report = match Dataset::open(path) {
-        Ok(dataset) => {
-            let mut options = Options::default();
-            options.decode = true;
-            verify(&dataset, &options)
-        }
-        Err(error) => Report::of_error(&error),
+    let findings = match Dataset::open(path) {
+        Ok(dataset) => findings(&dataset),
+        Err(error) => vec![Finding::new(&error)],
     };
     let good = super::read::lines(path).iter().filter(|line| is_delivered(line)).count();
-    let findings = report.findings.iter().map(|finding| line(path, finding));
+    let findings = findings.iter().map(|finding| line(path, finding));
     findings.chain([json!({"good": good})]).collect()
+}
+
+/// Returns the findings in all shards.
+fn findings(dataset: &Dataset) -> Vec<Finding> {
+    let mut options = Options::default();
+    options.decode = true;
+    let mut all = vec![];
+    for split in dataset.splits() {
+        for number in 0..split.entry().shards.len() {
+            let findings = verify_shard(split, number, &options).findings;
+            all.extend(findings.into_iter().map(|finding| of_shard(split, number, finding)));
+        }
+    }
+    all
+}
+
+/// Names the shard in the place of a source file: the crate also says where in which file it found something.
+fn of_shard(split: &Split, number: usize, mut finding: Finding) -> Finding {
+    let path = split.shard_path(number);
+    let columns = path.with_file_name(names::COLUMNS_FOLDER);
+    let is_source = finding.file != names::index_path(&path) && !finding.file.starts_with(columns);
+    if split.entry().shards[number].foreign.is_virtual && is_source && finding.file != path {
+        let in_frame = finding.record.filter(|_| finding.damage == Some(Damage::DataCrc));
+        let frame = in_frame.and_then(|row| split.shard(number).and_then(|shard| shard.frame(row)).ok());
+        (finding.file, finding.offset) = (path, frame.map(|frame| frame.start));
+    }
+    finding
 }
 
 fn is_delivered(line: &Value) -> bool {

@@ -10,6 +10,7 @@ mod quick;
 mod report;
 mod rows;
 mod shard;
+mod virtual_frames;
 
 pub use quick::{QuickReport, quick};
 pub use report::{Finding, Report};

@@ -1,7 +1,7 @@
 //! Verifies one shard and its index.
 
 use super::rows::Rows;
-use super::{Finding, Options, Report};
+use super::{Finding, Options, Report, virtual_frames};
 use crate::overlay;
 use crate::shard_index::{contradictions, missing, until_equal};
 use crate::virtual_shard::Wrong;
@@ -13,7 +13,7 @@ use shardtool_format::Damage;
 use shardtool_format::checksum::{self, Sha256};
 use shardtool_format::example::{Message, has_feature_lists};
 use shardtool_format::frame;
-use shardtool_format::index::Index;
+use shardtool_format::index::{self, Index, VirtualColumns};
 use shardtool_format::{manifest, names};
 use shardtool_store::{Window, is_url};
 use std::convert::Infallible;
@@ -32,6 +32,16 @@ struct OpenIndex {
     good: Vec<bool>,
 }
 
+impl OpenIndex {
+    /// Returns whether the columns are good that say where the frames of a virtual shard lie.
+    fn has_frames(&self) -> bool {
+        let offsets = self.index.position(index::RECORD_OFFSET);
+        self.index.virtual_columns().is_ok_and(|VirtualColumns { files, ranges, bytes }| {
+            [Some(files), Some(ranges), Some(bytes), offsets].into_iter().flatten().all(|column| self.good[column])
+        })
+    }
+}
+
 pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Report {
     let (entry, path) = (&split.entry().shards[number], split.shard_path(number));
     let mut report = Report { shards: 1, ..Report::default() };
@@ -42,7 +52,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let opened;
     let described = if entry.foreign.is_virtual {
         // Its bytes are known if its index is good.
-        let good = index.as_ref().is_some_and(|index| index.good.iter().all(|good| *good));
+        let good = index.as_ref().is_some_and(OpenIndex::has_frames);
         let Some(shard) = Some(number).filter(|_| good).and_then(|number| split.shard(number).ok()) else {
             return report;
         };
@@ -99,24 +109,22 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let in_store = bytes.object().is_some();
     let (mut runs, mut waiting, mut checked) = (Runs::default(), vec![], vec![]);
     let mut take = |run| if in_store { checked.push(check.run(run)) } else { waiting.push(run) };
-    find_frames(
-        bytes,
-        end,
-        &path,
-        rows.as_ref(),
-        |frame| {
-            if let Some(start) = rows.as_ref().and_then(|rows| rows.start(runs.frames() + HEADERS_AHEAD)) {
-                bytes.prefetch(start);
-            }
-            runs.push(frame).into_iter().for_each(&mut take);
-        },
-        |error, is_last| {
-            explained = true;
-            if !(other_length && is_last && truncated(&error)) {
-                report.add(error);
-            }
-        },
-    );
+    let found = |frame| {
+        if let Some(start) = rows.as_ref().and_then(|rows| rows.start(runs.frames() + HEADERS_AHEAD)) {
+            bytes.prefetch(start);
+        }
+        runs.push(frame).into_iter().for_each(&mut take);
+    };
+    let damaged = |error, row, is_last| {
+        explained = true;
+        if !(other_length && is_last && truncated(&error)) {
+            report.push(finding(&error, row, rows.as_ref(), &file));
+        }
+    };
+    match described.as_deref() {
+        Some(shard) => virtual_frames::find(shard, bytes, rows.as_ref(), found, damaged),
+        None => find_frames(bytes, end, &path, rows.as_ref(), found, damaged),
+    }
     let records = runs.frames();
     take(runs.finish(end));
     if !bare && !explained && records != entry.records {
@@ -202,6 +210,12 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
         report.add(Error::Index { path, source });
         return None;
     }
+    if entry.foreign.is_virtual
+        && let Err(source) = index.virtual_columns()
+    {
+        report.add(Error::Index { path, source });
+        return None;
+    }
     let usable = report.findings.len() == before;
     let mut good = vec![];
     for column in 0..index.columns().len() {
@@ -220,15 +234,15 @@ fn open_index(entry: &manifest::Shard, shard: &Path, report: &mut Report) -> Opt
     usable.then_some(OpenIndex { index, good })
 }
 
-/// Calls `found` with the range of each frame before `end`, and `damaged` with the damage between them, and whether no frame
-/// follows. Continues after damage at the next offset in the index or, without a good index, at the next frame that is found.
+/// Calls `found` with the range of each frame before `end`, and `damaged` with the damage between them, its row, and whether no
+/// frame follows. Continues after damage at the next offset in the index or, without a good index, at the next frame that is found.
 fn find_frames(
     bytes: &FileBytes,
     end: u64,
     path: &Path,
     rows: Option<&Rows<'_>>,
     mut found: impl FnMut(Range<u64>),
-    mut damaged: impl FnMut(Error, bool),
+    mut damaged: impl FnMut(Error, Option<u64>, bool),
 ) {
     let mut frames = Frames::new(bytes, path);
     while frames.position() < end {
@@ -237,28 +251,29 @@ fn find_frames(
             Some(Ok(frame)) if frame.end > end => break,
             Some(Ok(frame)) => found(frame),
             Some(Err(error @ Error::CompressedRecords { .. })) => {
-                damaged(error, true);
+                damaged(error, None, true);
                 break;
             }
             Some(Err(error)) if ends(bytes, &error) => {
-                damaged(error, true);
+                damaged(error, None, true);
                 break;
             }
             Some(Err(error)) => {
                 let at = frames.position();
-                let error = with_key(error, rows.and_then(|r| r.row_at(at)), rows);
+                let row = rows.and_then(|r| r.row_at(at));
+                let error = with_key(error, row, rows);
                 if let Some(next) = rows.and_then(|r| r.start_after(at)).filter(|next| *next < end) {
-                    damaged(error, false);
+                    damaged(error, row, false);
                     frames.seek(next);
                     continue;
                 }
                 let follows = frames.resync();
-                damaged(error, !matches!(follows, Ok(true)) || frames.position() >= end);
+                damaged(error, row, !matches!(follows, Ok(true)) || frames.position() >= end);
                 match follows {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(error) => {
-                        damaged(error, true);
+                        damaged(error, None, true);
                         break;
                     }
                 }
@@ -267,14 +282,27 @@ fn find_frames(
     }
 }
 
-/// Returns whether an error ends the verification of a shard: the store fails, and each further request would take as long; or the
-/// user must allow its source files.
-fn ends(bytes: &FileBytes, error: &Error) -> bool {
-    matches!(error, Error::ForeignSource { .. }) || (bytes.object().is_some() && !error.is_bad_sample())
+/// Returns whether an error ends the verification of a shard: the store fails, and each further request would take as long. A source
+/// file that the user must allow does not: it is not asked for.
+pub(super) fn ends(bytes: &FileBytes, error: &Error) -> bool {
+    bytes.object().is_some() && !error.is_bad_sample() && !matches!(error, Error::ForeignSource { .. })
+}
+
+/// Makes a finding. What is wrong with a source file says which record lost it.
+fn finding(error: &Error, row: Option<u64>, rows: Option<&Rows<'_>>, shard: &str) -> Finding {
+    let mut finding = Finding::new(error);
+    if let Error::MissingSource { .. } | Error::SourceLength { .. } | Error::ForeignSource { .. } = error
+        && let Some(row) = row
+    {
+        let key = rows.and_then(|rows| rows.key(row));
+        (finding.record, finding.key) = (Some(row), key.map(|key| String::from_utf8_lossy(key).into_owned()));
+        finding.message.push_str(&format!(" (record {row} of {shard})"));
+    }
+    finding
 }
 
 /// Adds the row and the key from the index to an error about a record.
-fn with_key(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
+pub(super) fn with_key(error: Error, row: Option<u64>, rows: Option<&Rows<'_>>) -> Error {
     match error {
         Error::Record { path, record, source, .. } => {
             let record = row.unwrap_or(record);
@@ -409,7 +437,7 @@ impl Checker<'_> {
                 }
                 Err(error) => {
                     let last = ends(self.bytes, &error);
-                    report.add(with_key(error, Some(row), self.rows));
+                    report.push(finding(&with_key(error, Some(row), self.rows), Some(row), self.rows, self.file));
                     if last {
                         return (report, crc.value, length);
                     }
@@ -434,7 +462,7 @@ impl Checker<'_> {
         let data_crc = checksum::crc32c(data);
         match frame::check_footer(footer, data_crc, offset) {
             Ok(()) => self.record(data, offset, row, report),
-            Err(source) => report.add(self.record_error(row, source)),
+            Err(source) => report.push(finding(&self.record_error(row, source), Some(row), self.rows, self.file)),
         }
         let combined = bytes.len() as u64 >= LONG || self.bytes.object().is_some();
         combined.then(|| {

@@ -110,8 +110,7 @@ impl VirtualShard {
     pub(crate) fn wrong_source(&self, row: u64) -> Option<Wrong> {
         let frame = self.frame(row).ok()??;
         for part in self.parts(row, &frame).ok()? {
-            let FramePart::Source(range) = part else { continue };
-            let file = self.file(row, &range).ok()?;
+            let (FramePart::Source(range), Some(file)) = part else { continue };
             let path = self.files.path(self.source.as_deref(), &file).ok()?;
             let bytes = range.offset..range.offset + u64::from(range.length);
             match self.source_bytes(&path, &file, bytes.clone()) {
@@ -215,20 +214,33 @@ impl VirtualShard {
             .ok_or_else(|| self.mismatch(0, "byte range", "a first record after the start of the shard"))
     }
 
-    /// Returns the parts of the frame of a row.
-    fn parts(&self, row: u64, frame: &Range<u64>) -> Result<Vec<FramePart<'_>>> {
+    /// Returns the parts of the frame of a row, each with its source file.
+    fn parts(&self, row: u64, frame: &Range<u64>) -> Result<Vec<(FramePart<'_>, Option<SourceFile<'_>>)>> {
         let ranges = self.index.variable(self.columns.ranges)?.and_then(|column| column.get(row));
         let bytes = self.index.variable(self.columns.bytes)?.and_then(|column| column.get(row));
         self.index.check_readable()?;
-        frame_parts(ranges.unwrap_or_default(), bytes.unwrap_or_default(), frame.end - frame.start)
-            .map_err(|problem| self.mismatch(row, "place in source files", problem))
+        let parts = frame_parts(ranges.unwrap_or_default(), bytes.unwrap_or_default(), frame.end - frame.start)
+            .map_err(|problem| self.mismatch(row, "place in source files", problem))?;
+        let with_file = |part| match part {
+            FramePart::Bytes(_) => Ok((part, None)),
+            FramePart::Source(range) => self.file(row, &range).map(|file| (part, Some(file))),
+        };
+        let parts = parts.into_iter().map(with_file).collect::<Result<Vec<_>>>()?;
+        // All names, before the first file is opened.
+        let mut files = parts.iter().filter_map(|(_, file)| file.as_ref());
+        files.try_for_each(|file| self.files.check_name(self.source.as_deref(), file))?;
+        Ok(parts)
     }
 
     /// Returns the file of a source range.
     fn file(&self, row: u64, range: &SourceRange) -> Result<SourceFile<'_>> {
         let files = self.index.variable(self.columns.files)?.map_or(&[][..], |column| column.values());
-        SourceFile::decode(files, range.file)
-            .ok_or_else(|| self.mismatch(row, "source file", "an entry outside the column"))
+        let file = SourceFile::decode(files, range.file)
+            .ok_or_else(|| self.mismatch(row, "source file", "an entry outside the column"))?;
+        if range.offset + u64::from(range.length) > file.length {
+            return Err(self.mismatch(row, "place in source files", "a range outside its file"));
+        }
+        Ok(file)
     }
 
     /// Returns the parts of a range of the shard, in order.
@@ -246,19 +258,20 @@ impl VirtualShard {
             let frame =
                 frame.ok_or_else(|| self.mismatch(row, "byte range", "frames that do not follow each other"))?;
             let mut begin = frame.start;
-            for part in self.parts(row, &frame)? {
+            for (part, file) in self.parts(row, &frame)? {
                 let end = begin + part.len();
                 let (from, to) = (begin.max(range.start), end.min(range.end));
                 if from < to {
                     let place = (from - range.start) as usize..(to - range.start) as usize;
-                    let bytes = match part {
-                        FramePart::Bytes(bytes) => {
+                    let bytes = match (part, file) {
+                        (FramePart::Bytes(bytes), _) => {
                             Bytes::Inline(&bytes[(from - begin) as usize..(to - begin) as usize])
                         }
-                        FramePart::Source(source) => {
+                        (FramePart::Source(source), Some(file)) => {
                             let start = source.offset + (from - begin);
-                            Bytes::Source(self.file(row, &source)?, start..start + (to - from))
+                            Bytes::Source(file, start..start + (to - from))
                         }
+                        (FramePart::Source(_), None) => unreachable!("each range has its file"),
                     };
                     located.push(Located { place, bytes });
                 }

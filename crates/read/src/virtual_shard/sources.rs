@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const VARIABLE: &str = "SHARDTOOL_SOURCES";
 /// Source files that stay open. A tar is used again and again; an image is not.
 const OPEN: usize = 64;
+/// Links that are followed to what does not exist.
+const LINKS: u32 = 40;
 
 /// The source files of virtual shards of a dataset: which of them may be opened, and those that are open.
 #[derive(Debug)]
@@ -47,14 +49,23 @@ impl SourceFiles {
     /// # Errors
     /// [`Error::ForeignSource`] for a name that may leave the folder, and for a URL that the user must allow.
     pub(super) fn path(&self, source: Option<&str>, file: &SourceFile<'_>) -> Result<PathBuf> {
+        self.check_name(source, file)?;
         let path = source.map_or(&*self.folder, Path::new).join(file.name);
-        if !file.has_plain_name() {
-            return Err(Error::ForeignSource { path, allow: None });
-        }
         if is_url(&path) && !self.allows_url(&path) {
             return Err(self.refused(path, source));
         }
         Ok(path)
+    }
+
+    /// Checks the name of a source file.
+    ///
+    /// # Errors
+    /// [`Error::ForeignSource`] for a name that may leave the folder.
+    pub(super) fn check_name(&self, source: Option<&str>, file: &SourceFile<'_>) -> Result<()> {
+        if file.has_plain_name() {
+            return Ok(());
+        }
+        Err(Error::ForeignSource { path: source.map_or(&*self.folder, Path::new).join(file.name), allow: None })
     }
 
     /// Opens a source file on a disk.
@@ -99,17 +110,11 @@ impl SourceFiles {
         }
     }
 
-    /// Returns the path of a regular file without links.
+    /// Returns the path of a regular file without links. What the user did not allow is not asked for, not even whether it exists.
     fn resolve(&self, path: &Path, source: Option<&str>) -> Result<PathBuf> {
         let io = |error| Error::Io { action: "open", path: path.to_owned(), source: error };
         let missing = |problem| Error::MissingSource { path: path.to_owned(), problem };
-        let resolved = match path.canonicalize() {
-            Ok(resolved) => resolved,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Err(missing("does not exist, or is a link without a target"));
-            }
-            Err(error) => return Err(io(error)),
-        };
+        let resolved = without_links(&std::path::absolute(path).map_err(io)?, LINKS);
         if !self.allows(&resolved) {
             return Err(self.refused(resolved, source));
         }
@@ -117,7 +122,12 @@ impl SourceFiles {
         match std::fs::symlink_metadata(&resolved) {
             Ok(found) if found.is_file() => Ok(resolved),
             Ok(_) => Err(missing("is no regular file")),
-            Err(error) => Err(io(error)),
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => {
+                    Err(missing("does not exist, or is a link without a target"))
+                }
+                _ => Err(io(error)),
+            },
         }
     }
 
@@ -151,5 +161,19 @@ impl SourceFiles {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, OpenFiles> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns an absolute path without links, also of a file that does not exist or cannot be examined.
+fn without_links(path: &Path, links: u32) -> PathBuf {
+    if let Ok(resolved) = path.canonicalize() {
+        return resolved;
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+    let parent = without_links(parent, links);
+    let resolved = parent.join(name);
+    match std::fs::read_link(&resolved) {
+        Ok(target) if links > 0 => without_links(&parent.join(target), links - 1),
+        _ => resolved,
     }
 }

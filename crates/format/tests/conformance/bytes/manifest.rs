@@ -19,6 +19,13 @@ pub(crate) struct Members<'a> {
     pub(crate) version: Option<Version<'a>>,
 }
 
+impl Members<'_> {
+    /// Returns whether the manifest has something that 1.0 does not have.
+    fn is_later(&self) -> bool {
+        !self.logical.is_empty() || self.version.is_some() || self.requires.contains(&"foreign")
+    }
+}
+
 /// The members of a changed dataset.
 pub(crate) struct Version<'a> {
     pub(crate) number: u64,
@@ -92,10 +99,8 @@ pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
         .iter()
         .map(|(name, shards)| format!("{{\"name\": {}, \"shards\": {}}}", string(name), array("    ", shards)))
         .collect();
-    let mut lines = vec![
-        "\"format\": \"shardtool\"".to_owned(),
-        format!("\"version\": \"1.{}\"", u8::from(!members.logical.is_empty() || members.version.is_some())),
-    ];
+    let mut lines =
+        vec!["\"format\": \"shardtool\"".to_owned(), format!("\"version\": \"1.{}\"", u8::from(members.is_later()))];
     if !members.requires.is_empty() {
         let names: Vec<String> = members.requires.iter().map(|name| string(name)).collect();
         lines.push(format!("\"requires\": [{}]", names.join(", ")));

@@ -10,6 +10,7 @@ pub(crate) mod sequence;
 mod several;
 pub(crate) mod tiny;
 pub(crate) mod versions;
+pub(crate) mod virtual_shards;
 mod zstd;
 
 use crate::dataset::{Dataset, Files};
@@ -50,12 +51,15 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("one-column", versions::one_column()),
         ("purged", versions::purged()),
         ("dropped", versions::dropped()),
+        ("virtual-files", virtual_shards::virtual_files()),
+        ("virtual-tar", virtual_shards::virtual_tar()),
+        ("virtual-versions", virtual_shards::virtual_versions()),
     ]
 }
 
 pub(crate) fn all() -> Vec<Case> {
     let built = canonical().into_iter().map(|(name, dataset)| (name.to_owned(), dataset.files(), dataset.expected()));
-    built.chain([mixed::later_minor(), manifests::other_json()]).collect()
+    built.chain([mixed::later_minor(), manifests::other_json(), virtual_shards::not_virtual()]).collect()
 }
 
 /// Returns the only case of a dataset.

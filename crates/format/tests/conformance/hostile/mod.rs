@@ -6,14 +6,17 @@ mod columns;
 mod directory;
 mod examples;
 mod files;
+mod foreign_members;
 mod frames;
 mod headers;
 mod manifest_json;
 mod manifest_values;
 mod mismatches;
 mod pixels;
+mod source_files;
 mod version_members;
 mod versions;
+mod virtual_shards;
 
 use crate::dataset::{Dataset, Files};
 use crate::expected::Expected;
@@ -39,6 +42,9 @@ pub(crate) fn all() -> Vec<Case> {
         manifest_json::all(),
         manifest_values::all(),
         versions::all(),
+        virtual_shards::all(),
+        source_files::all(),
+        foreign_members::all(),
     ];
     groups.into_iter().flatten().collect()
 }

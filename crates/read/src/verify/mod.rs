@@ -7,6 +7,7 @@ mod array;
 #[cfg(feature = "decode")]
 mod image;
 mod quick;
+mod record_errors;
 mod report;
 mod rows;
 mod shard;

@@ -1,7 +1,7 @@
 //! Finds the frames of a virtual shard: each row of its index says where one lies, whatever is wrong with the others.
 
+use super::record_errors::{ends, with_key};
 use super::rows::Rows;
-use super::shard::{ends, with_key};
 use crate::{Error, FileBytes, Result, Shard};
 use shardtool_format::frame;
 use std::ops::Range;

@@ -12,7 +12,7 @@
 use shardtool_decode::{self as decode, ConvertedFormat, DecodeOptions, Limits, Truncated};
 use shardtool_format::example::{Column, Example, Feature, encode};
 use shardtool_format::frame::{self, Check};
-use shardtool_format::index::Index;
+use shardtool_format::index::{FramePart, Index, SourceFile, frame_parts};
 use shardtool_format::manifest::Manifest;
 use shardtool_format::{Compression, DeletedRows};
 use shardtool_format::{checksum, example};
@@ -29,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("example", example),
     ("index", index),
     ("deleted_rows", deleted_rows),
+    ("virtual_frame", virtual_frame),
     ("manifest", manifest),
     ("state", state),
     ("image", image),
@@ -54,6 +55,30 @@ pub fn frame(bytes: &[u8]) {
         let header = frame::header(data.len() as u64);
         let whole = [&header[..], data, &frame::footer(checksum::crc32c(data))].concat();
         assert!(bytes.starts_with(&whole));
+    }
+}
+
+/// Rows of virtual shards: the parts of a frame have its length, and no range is empty; a source file that is decoded is encoded as it
+/// was.
+pub fn virtual_frame(bytes: &[u8]) {
+    let Some((length, rows)) = bytes.split_first_chunk::<2>() else { return };
+    let length = u64::from(u16::from_le_bytes(*length));
+    let (ranges, literal) = rows.split_at(rows.len() / 33 * 32);
+    if let Ok(parts) = frame_parts(ranges, literal, length) {
+        assert_eq!(parts.iter().map(FramePart::len).sum::<u64>(), length);
+        assert!(parts.iter().all(|part| part.len() > 0));
+    }
+    for at in [0, 1, length] {
+        let Some(file) = SourceFile::decode(bytes, at) else { continue };
+        let mut encoded = vec![];
+        file.encode(&mut encoded);
+        assert!(bytes[at as usize..].starts_with(&encoded) && encoded.len() as u64 == file.bytes());
+        if file.has_plain_name() {
+            let path = std::path::Path::new("/folder").join(file.name);
+            assert!(
+                path.components().all(|part| part != std::path::Component::ParentDir) && path.starts_with("/folder")
+            );
+        }
     }
 }
 

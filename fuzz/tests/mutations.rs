@@ -2,6 +2,7 @@
 //! per target (default 1) or `FUZZ_EXECUTIONS` the number of mutations, `FUZZ_SEED` the seed, `FUZZ_TARGETS` which ones.
 
 use shardtool_format::frame;
+use shardtool_format::index::{SourceFile, SourceRange};
 use shardtool_fuzz::{TARGETS, Target, sources};
 use shardtool_order::{Domain, Rng, key};
 use shardtool_pack::{ExportKind, ExportOptions, Options, SourceKind, export, pack, plan};
@@ -46,6 +47,13 @@ fn seeds(name: &str, corpus: &[Vec<u8>]) -> Vec<Vec<u8>> {
             [0x00, 0x1d, 0x9a, 0x80, 0x0e, 0xcd, 0x40, 0x07, 0x66, 0xa0, 0x03, 0xb3, 0x50].repeat(12),
             [0x26, 0xb1, 0x3c, 0x00, 0x17].repeat(30),
         ],
+        "virtual_frame" => {
+            let (mut frame, mut file) = (37u16.to_le_bytes().to_vec(), vec![]);
+            SourceRange { file: 0, offset: 512, length: 5, crc: 7, before: 20 }.encode(&mut frame);
+            frame.extend([9; 32]);
+            SourceFile { length: 600, name: "a/b.jpg" }.encode(&mut file);
+            vec![frame, file]
+        }
         "jpeg" => corpus.iter().filter(|bytes| bytes.starts_with(&[0xff, 0xd8])).cloned().collect(),
         _ => corpus.to_vec(),
     };

@@ -99,7 +99,7 @@ export class SourceFiles {
     const { stat } = await import("node:fs/promises");
     const status = await stat(resolved).catch(() => null);
     if (!status?.isFile()) {
-      throw new Damage("MissingSource", { file: path }, "it does not exist, or is no regular file");
+      throw new Damage("MissingSource", { file: path }, "it does not exist, or is not a regular file");
     }
     if (folder === null) return { store: this.own, path: name };
     return { store: new FileSource(dirname(resolved)), path: basename(resolved) };

@@ -1674,7 +1674,7 @@ class Sources:
         if not resolved.startswith(tuple(self._allowed)):
             raise Damage("ForeignSource", entry.file, f"{path!r}: name its folder in sources=[…] to allow it", row)
         if not os.path.isfile(resolved):  # opening a pipe would block
-            raise Damage("MissingSource", entry.file, f"{path!r} does not exist, or is no regular file", row)
+            raise Damage("MissingSource", entry.file, f"{path!r} does not exist, or is not a regular file", row)
         with open(resolved, "rb") as file:
             found = os.fstat(file.fileno()).st_size
             if found != part.file_bytes:

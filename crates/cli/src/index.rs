@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Writes a manifest and an index for each shard, and copies nothing: the index says where the bytes lie. Records, keys, labels and
 /// order are those that `shardtool pack` would make of the same SOURCE with the same options. tars must not be compressed. If the
-/// source has changed, the same command describes it anew.
+/// source has changed, the same command describes it again.
 ///
 /// TFRecord files are shards as they are.
 #[derive(clap::Args)]
@@ -34,13 +34,13 @@ pub(crate) struct Arguments {
     files: Vec<PathBuf>,
     /// Folder or URL of the dataset [default: the source's]
     ///
-    /// For a source that is only read. Whoever opens the dataset must allow the source (`--source`). For TFRecord files, the folder
+    /// For a source that is only read. Programs that open the dataset must allow the source (`--source`). For TFRecord files, the folder
     /// gets links to them.
     #[arg(long, value_name = "DIR", help_heading = headings::OUTPUT)]
     out: Option<PathBuf>,
     /// Further folder in which files may lie
     ///
-    /// For links in the source that lead out of it: a folder, or the beginning of a URL. May be repeated. Whoever opens the dataset
+    /// For links in the source that lead out of it: a folder, or the beginning of a URL. May be repeated. Programs that open it
     /// must allow it too.
     #[arg(long = "source", value_name = "PREFIX", help_heading = headings::SOURCE)]
     sources: Vec<String>,

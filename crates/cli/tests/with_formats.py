@@ -60,6 +60,20 @@ def records(dataset, split="train"):
     return found
 
 
+def in_place(source, packed, *options):
+    """Indexes a source where it is, and compares the shards that it describes with those that were packed of it, byte for byte."""
+    before = {path: path.read_bytes() for path in source.iterdir() if path.is_file()}
+    shardtool("index", source, *options)
+    shardtool("verify", source, "--decode")
+    exported = source.with_name(f"{source.name}-exported")
+    shardtool("export", source, exported, "--to", "tfrecord")
+    shards = sorted(packed.glob("*.tfrecord"))
+    assert shards and [path.name for path in shards] == sorted(path.name for path in exported.glob("*.tfrecord"))
+    for path in shards:
+        assert path.read_bytes() == (exported / path.name).read_bytes(), path
+    assert not list(source.glob("*.tfrecord")) and all(path.read_bytes() == data for path, data in before.items())
+
+
 def fields(data):
     at = 0
 
@@ -187,6 +201,10 @@ class Formats(unittest.TestCase):
             shardtool("pack", folder, out, "--map", "caption=txt")
             shardtool("verify", out, "--decode")
             self.check(records(out), lambda i, s: f"part/{i:06}", text=False)
+            if suffix == "tar":
+                in_place(folder, out, "--map", "caption=txt")
+            else:
+                shardtool("index", folder, status=2)
         print(f"webdataset {wds.__version__}: {len(self.samples)} samples in, three compressions")
 
     def test_exports_webdataset(self):
@@ -368,6 +386,8 @@ class Formats(unittest.TestCase):
             shardtool("verify", packed, "--decode")
             found = records(packed)
             self.check(found, lambda i, s: str(-i))
+            if compression is None:
+                in_place(out, packed, "--map", "label=label", "--map", "class=class", "--map", "key=number")
             for i, s in enumerate(self.samples):
                 f = found[str(-i)]
                 self.assertEqual(f["half"], [np.float32(np.float16(0.1 * i))])

@@ -98,7 +98,7 @@ damage! {
     CompanionCrc,
     /// Manifest, index and frames do not agree on the number of records.
     RecordCount,
-    /// A source file of a virtual shard does not exist, or is no regular file.
+    /// A source file of a virtual shard does not exist, or is not a regular file.
     MissingSource,
     /// A source file of a virtual shard has another length than when it was described.
     SourceLength,

@@ -266,7 +266,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// A source file of a virtual shard that has another length than when it was indexed.
-    #[error("source file {}: {expected} bytes expected, {found} found: it was written again since `shardtool index`, which describes it anew", path.display())]
+    #[error("source file {}: {expected} bytes expected, {found} found: it was written again since `shardtool index`, which describes it again", path.display())]
     SourceLength {
         /// The source file.
         path: PathBuf,

@@ -63,7 +63,7 @@ pub fn source_kind(source: &Path) -> Result<Option<SourceKind>, Error> {
 /// `options.destination` is where the dataset is written. If it is empty, that is the folder of the source. Anywhere else, readers
 /// need the user's word for the source ([`shardtool_read::Options::sources`]).
 ///
-/// A second call writes nothing if the source has the same contents; otherwise it describes the source anew.
+/// A second call writes nothing if the source has the same contents; otherwise it describes the source again.
 ///
 /// # Errors
 /// As [`crate::pack_splits()`]; [`SourceError::Virtual`] for a source that cannot stay where it is; [`Error::Option`] for options that

@@ -135,8 +135,7 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
     };
     manifest.as_ref().map_or(Ok(()), |manifest| manifest_store::refuse_versions(folder, manifest, "a repair"))?;
     if manifest.as_ref().is_some_and(Manifest::has_virtual_shards) {
-        let problem =
-            "the files that it describes are never changed; restore them, or describe them anew with `shardtool index`";
+        let problem = "the files that it describes are never changed; restore them, or describe them again with `shardtool index`";
         return Err(Error::Shard(ShardError::VirtualShards { path: folder.to_owned(), problem }));
     }
     // Without the newest manifest, those of earlier versions say which files belong to the dataset.

@@ -387,7 +387,7 @@ fn links_that_lead_out_and_what_is_no_file_are_not_opened() {
     assert!(rejected.contains("emu/out.jpg") && rejected.contains("--source"), "{rejected}");
     let allowed = [secret.to_str().unwrap().to_owned()];
     let indexed = index_source(&options("classes", &source, Path::new("")), &allowed, &());
-    // The same source: it was complete, and is described anew only on request.
+    // The same source: it was complete, and is described again only on request.
     assert!(indexed.is_ok());
     fs::remove_file(source.join("dataset.json")).unwrap();
     fs::remove_file(source.join(".packed-train.json")).unwrap();
@@ -462,7 +462,7 @@ fn sources_and_commands_that_need_stored_shards_are_refused_by_name() {
     let error = chain(&purge(&photos, &PurgeOptions::default(), &()).unwrap_err());
     assert!(error.contains("virtual shards") && error.contains("compact"), "{error}");
     assert_eq!(snapshot(&photos), before);
-    // Neither is a changed dataset described anew.
+    // Neither is a changed dataset described again.
     put(&photos.join("cat/new.jpg"), &jpeg(3, 20, 20));
     let error = chain(&index_source(&options("classes", &photos, Path::new("")), &[], &()).unwrap_err());
     assert!(error.contains("2 versions"), "{error}");

@@ -244,7 +244,7 @@ fn index_continues() {
     }
     assert!(kill_everywhere("index", &[], |out| copy(&bare, out)).0 > 4);
     assert!(kill_everywhere("index source", &[], |out| class_folders(out, 4)).0 > 12 + 4);
-    // One that describes a changed source anew.
+    // One that describes a changed source again.
     let described = temp.path().join("described");
     class_folders(&described, 4);
     run("index source", &described, &[], &()).unwrap();

@@ -50,7 +50,7 @@ def index(
 
     Reads the source once, writes a manifest, and an index for each shard that `pack` would write, which says where the bytes
     lie. Records, keys, labels, order and fingerprint are those that `pack` would make with the same arguments. If the source has changed, the
-    same call describes it anew; otherwise it writes nothing. `Dataset(source)` opens it.
+    same call describes it again; otherwise it writes nothing. `Dataset(source)` opens it.
 
     Parameters
     ----------

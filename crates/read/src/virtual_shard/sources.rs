@@ -71,7 +71,7 @@ impl SourceFiles {
     /// Opens a source file on a disk.
     ///
     /// # Errors
-    /// [`Error::ForeignSource`]; [`Error::MissingSource`], also for what is no regular file; [`Error::SourceLength`];
+    /// [`Error::ForeignSource`]; [`Error::MissingSource`], also for what is not a regular file; [`Error::SourceLength`];
     /// [`Error::Io`].
     pub(super) fn open(&self, source: Option<&str>, file: &SourceFile<'_>) -> Result<Arc<File>> {
         let path = self.path(source, file)?;
@@ -121,7 +121,7 @@ impl SourceFiles {
         // The kind is asked before the file is opened: opening a device may do something.
         match std::fs::symlink_metadata(&resolved) {
             Ok(found) if found.is_file() => Ok(resolved),
-            Ok(_) => Err(missing("is no regular file")),
+            Ok(_) => Err(missing("is not a regular file")),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => {
                     Err(missing("does not exist, or is a link without a target"))

@@ -31,7 +31,10 @@ pub(crate) struct FrameRange {
 /// Where the files of a source lie that virtual shards describe.
 #[derive(Debug, Clone)]
 pub(crate) struct VirtualSource {
-    /// The folder to which names are relative.
+    /// The folder of the source as it was given, and without links.
+    given: PathBuf,
+    resolved: PathBuf,
+    /// The folder to which names are relative: that of the source, or of the dataset.
     folder: PathBuf,
     /// What the line of a shard says.
     pub(crate) foreign: Foreign,
@@ -46,7 +49,11 @@ impl VirtualSource {
     /// [`Error::Io`], [`SourceError::Virtual`].
     pub(crate) fn new(source: &Path, destination: &Path, allowed: &[String]) -> Result<Self, Error> {
         let (source, destination) = (&*local_path(source), &*local_path(destination));
-        let folder = folder_of(source)?;
+        let given = folder_of(source)?;
+        let resolved = match is_url(&given) {
+            true => given.clone(),
+            false => given.canonicalize().map_err(Error::io("read", &given))?,
+        };
         let text = |path: &Path| {
             path.to_str().map(|text| text.trim_end_matches('/').to_owned()).ok_or_else(|| {
                 Error::Source(SourceError::Virtual {
@@ -55,26 +62,23 @@ impl VirtualSource {
                 })
             })
         };
-        let (folder, member) = match is_url(&folder) {
-            true if same_url(&folder, destination) => (folder, None),
-            true => (folder.clone(), Some(text(&folder)?)),
-            false => {
-                let folder = folder.canonicalize().map_err(Error::io("read", &folder))?;
-                // A destination that does not exist yet has nothing inside.
-                match destination.canonicalize() {
-                    Ok(destination) if folder.starts_with(&destination) => (destination, None),
-                    _ => {
-                        let member = text(&folder)?;
-                        (folder, Some(if member.is_empty() { "/".to_owned() } else { member }))
-                    }
-                }
-            }
+        let inside = match is_url(&resolved) {
+            true => same_url(&resolved, destination).then(|| resolved.clone()),
+            // A destination that does not exist yet has nothing inside.
+            false => destination.canonicalize().ok().filter(|destination| resolved.starts_with(destination)),
+        };
+        let (folder, member) = match inside {
+            Some(folder) => (folder, None),
+            None => (
+                resolved.clone(),
+                Some(text(&resolved)?).map(|text| if text.is_empty() { "/".to_owned() } else { text }),
+            ),
         };
         let mut allowed = allowed.to_vec();
         // The user named it.
-        allowed.push(text(&folder)?);
+        allowed.push(text(&resolved)?);
         let files = Arc::new(SourceFiles::new(destination, &allowed));
-        Ok(VirtualSource { folder, foreign: Foreign { is_virtual: true, source: member }, files })
+        Ok(VirtualSource { given, resolved, folder, foreign: Foreign { is_virtual: true, source: member }, files })
     }
 
     /// Returns the name of a file of this length.
@@ -83,16 +87,13 @@ impl VirtualSource {
     /// [`Reason::OutsideSource`], [`Reason::ForeignSource`].
     pub(crate) fn name(&self, path: &Path, length: u64) -> Result<Arc<SourceName>, Reason> {
         let outside = || Reason::OutsideSource { file: path.display().to_string(), folder: self.folder.clone() };
-        let full = match is_url(path) {
-            true => path.to_owned(),
-            // The folder has no links; those inside it belong to the name.
-            false => {
+        let full = match path.strip_prefix(&self.given) {
+            // Links inside the folder belong to the name.
+            Ok(inside) => self.resolved.join(inside),
+            Err(_) if is_url(path) => path.to_owned(),
+            Err(_) => {
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                let name = path.file_name().ok_or_else(outside)?;
-                match path.strip_prefix(&self.folder) {
-                    Ok(_) => path.to_owned(),
-                    Err(_) => parent.canonicalize().map_err(Reason::of_open)?.join(name),
-                }
+                parent.canonicalize().map_err(Reason::of_open)?.join(path.file_name().ok_or_else(outside)?)
             }
         };
         let name = full.strip_prefix(&self.folder).ok().and_then(Path::to_str).filter(|name| !name.is_empty());

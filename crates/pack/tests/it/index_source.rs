@@ -381,11 +381,14 @@ fn links_that_lead_out_and_what_is_no_file_are_not_opened() {
     fs::rename(&inner, source.join("dog/target.jpg")).unwrap();
     symlink("target.jpg", &inner).unwrap();
     symlink(secret.join("key.jpg"), source.join("emu/out.jpg")).unwrap();
+    // A class that is a link to a folder elsewhere.
+    class_folders(&temp.path().join("other"), 1);
+    symlink(temp.path().join("other/dog"), source.join("fox")).unwrap();
     let indexed = index_source(&options("classes", &source, Path::new("")), &[], &()).unwrap();
-    assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (10, 1));
+    assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (10, 2));
     let rejected = fs::read_to_string(indexed.splits[0].rejected_file.as_ref().unwrap()).unwrap();
-    assert!(rejected.contains("emu/out.jpg") && rejected.contains("--source"), "{rejected}");
-    let allowed = [secret.to_str().unwrap().to_owned()];
+    assert!(["emu/out.jpg", "fox/0000.jpg", "--source"].iter().all(|part| rejected.contains(part)), "{rejected}");
+    let allowed = [&secret, &temp.path().join("other")].map(|path| path.to_str().unwrap().to_owned());
     let indexed = index_source(&options("classes", &source, Path::new("")), &allowed, &());
     // The same source: it was complete, and is described again only on request.
     assert!(indexed.is_ok());
@@ -394,14 +397,15 @@ fn links_that_lead_out_and_what_is_no_file_are_not_opened() {
     fs::remove_file(source.join("rejected-train.jsonl")).unwrap();
     fs::remove_dir_all(source.join("_index")).unwrap();
     let indexed = index_source(&options("classes", &source, Path::new("")), &allowed, &()).unwrap();
-    assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (11, 0));
+    assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (12, 0));
     let open = |sources: &[String]| {
         Dataset::open_with(&source, shardtool_read::Options::default().with_sources(sources.to_vec())).unwrap()
     };
-    assert_eq!(data(&open(&allowed))["train"].len(), 11);
+    assert_eq!(data(&open(&allowed))["train"].len(), 12);
     let train = open(&[]).split("train").unwrap().clone();
-    let refused = (0..11).filter_map(|id| train.get(id).err()).collect::<Vec<_>>();
-    assert!(matches!(&refused[..], [shardtool_read::Error::ForeignSource { .. }]), "{refused:?}");
+    let refused = (0..12).filter_map(|id| train.get(id).err()).collect::<Vec<_>>();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused.iter().all(|error| error.damage() == Some(Damage::ForeignSource)), "{refused:?}");
     assert!(open(&[]).check_sources().is_err());
     // What takes the place of a file: a FIFO would block, a device may do something, a socket is neither.
     fs::remove_file(source.join("emu/out.jpg")).unwrap();

@@ -112,6 +112,9 @@ enum Bytes {
 
 /// Bytes that are put together from those of files on a disk.
 pub(crate) trait Composed: Debug + Send + Sync {
+    /// Checks that the files of a range have its bytes, before memory is allocated for them.
+    fn check(&self, range: &Range<u64>) -> Result<()>;
+
     /// Reads a range into `out`, which has its length.
     fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()>;
 
@@ -375,7 +378,8 @@ impl FileBytes {
                 }
                 .map_err(failed);
             }
-            Bytes::Map(_) | Bytes::File(_) | Bytes::Composed(_) => {}
+            Bytes::Composed(parts) => parts.check(&range)?,
+            Bytes::Map(_) | Bytes::File(_) => {}
         }
         let length = (range.end - range.start) as usize;
         if buffer.capacity() < length {

@@ -15,7 +15,7 @@ use crate::shard_index::ShardIndex;
 use crate::{Error, Result};
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{ReadWriteFlags, preadv2};
-use shardtool_format::frame::Check;
+use shardtool_format::frame::{self, Check};
 use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
 use shardtool_format::manifest;
 use shardtool_store::Object;
@@ -27,6 +27,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes of a frame at most: writers refuse records of 4 GiB and more.
+const LONGEST_FRAME: u64 = u32::MAX as u64 + frame::OVERHEAD_BYTES as u64;
 
 /// The bytes of a virtual shard.
 #[derive(Debug)]
@@ -192,7 +195,7 @@ impl VirtualShard {
         let Some(offsets) = offsets else { return Ok(None) };
         let Some(start) = offsets.get(row) else { return Ok(None) };
         let end = offsets.get(row + 1).unwrap_or(self.len);
-        if end <= start || end > self.len {
+        if end <= start || end > self.len || end - start > LONGEST_FRAME {
             return Err(self.mismatch(row, "byte range", "a range outside the shard, or out of order"));
         }
         Ok(Some(start..end))
@@ -289,6 +292,16 @@ impl VirtualShard {
 }
 
 impl Composed for VirtualShard {
+    fn check(&self, range: &Range<u64>) -> Result<()> {
+        for Located { bytes, .. } in self.locate(range)? {
+            if let Bytes::Source(file, _) = bytes {
+                // Opening compares its length, in which the range lies.
+                self.files.open(self.source.as_deref(), &file)?;
+            }
+        }
+        Ok(())
+    }
+
     fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()> {
         for Located { place, bytes } in self.locate(&range)? {
             let out = &mut out[place];

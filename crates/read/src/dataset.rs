@@ -153,6 +153,10 @@ impl Dataset {
             Some(version) => version::manifest_of(folder, newest, version)?,
             None => newest,
         };
+        let in_store = manifest.sources().into_iter().any(|source| is_url(Path::new(source)));
+        if in_store && options.cache.is_some() && options.check == Check::LengthOnly {
+            return Err(Error::UncheckedCache { path: path.to_owned() });
+        }
         Ok(Self::with_manifest(folder, manifest, manifest::own_crc(&json).unwrap_or_default(), options))
     }
 

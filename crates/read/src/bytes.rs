@@ -115,8 +115,8 @@ pub(crate) trait Composed: Debug + Send + Sync {
     /// Checks that the files of a range have its bytes, before memory is allocated for them.
     fn check(&self, range: &Range<u64>) -> Result<()>;
 
-    /// Reads a range into `out`, which has its length.
-    fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()>;
+    /// Appends a range to `out`, which has room for it.
+    fn append(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()>;
 
     /// Hints that the system should read a range ahead. Ignores errors, which reading returns.
     fn will_need(&self, range: Range<u64>);
@@ -386,11 +386,12 @@ impl FileBytes {
             // `reserve` may allocate more than the length, which the loader's memory budget does not count.
             *buffer = Vec::with_capacity(length);
         }
-        buffer.resize(length, 0);
-        match &self.bytes {
-            Bytes::Composed(parts) => parts.read(range, buffer),
-            _ => self.pread(buffer, range.start).map_err(failed),
+        if let Bytes::Composed(parts) = &self.bytes {
+            buffer.clear();
+            return parts.append(range, buffer);
         }
+        buffer.resize(length, 0);
+        self.pread(buffer, range.start).map_err(failed)
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

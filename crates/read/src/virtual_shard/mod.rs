@@ -13,8 +13,9 @@ pub use sources::SourceFiles;
 use crate::bytes::{Composed, FileBytes};
 use crate::shard_index::ShardIndex;
 use crate::{Error, Result};
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Advice, fadvise};
-use rustix::io::{ReadWriteFlags, preadv2};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 use shardtool_format::frame::{self, Check};
 use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
 use shardtool_format::manifest;
@@ -302,14 +303,13 @@ impl Composed for VirtualShard {
         Ok(())
     }
 
-    fn read(&self, range: Range<u64>, out: &mut [u8]) -> Result<()> {
+    fn append(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         for Located { place, bytes } in self.locate(&range)? {
-            let out = &mut out[place];
             match bytes {
-                Bytes::Inline(bytes) => out.copy_from_slice(bytes),
+                Bytes::Inline(bytes) => out.extend_from_slice(bytes),
                 Bytes::Source(file, range) => {
                     let opened = self.files.open(self.source.as_deref(), &file)?;
-                    opened.read_exact_at(out, range.start).map_err(|source| {
+                    append_file(&opened, range.start, place.len(), out).map_err(|source| {
                         let path = self.files.path(self.source.as_deref(), &file).unwrap_or_default();
                         Error::Unreadable { path, record: None, key: None, bytes: range, source }
                     })?;
@@ -336,6 +336,32 @@ impl Composed for VirtualShard {
         });
         found
     }
+}
+
+/// Bytes behind a range that are read with it, and dropped, at most.
+const READ_OVER: usize = 4096;
+
+/// Appends `length` bytes of a file.
+///
+/// # Errors
+/// `UnexpectedEof`, and those of the system.
+fn append_file(file: &File, offset: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    let (start, end) = (out.len(), out.len() + length);
+    if out.capacity() < end || out.capacity() - end > READ_OVER {
+        out.resize(end, 0);
+        return file.read_exact_at(&mut out[start..], offset);
+    }
+    // Without zeros first: an image is most of its record, and few bytes follow it.
+    while out.len() < end {
+        let at = (out.len() - start) as u64;
+        match pread(file, spare_capacity(out), offset + at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    out.truncate(end);
+    Ok(())
 }
 
 /// Returns the error of a read of the shard as one of the system, and back.

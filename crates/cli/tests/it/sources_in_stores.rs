@@ -100,6 +100,9 @@ fn changed_objects_are_damage_and_other_answers_are_none() {
             fs::write(faulty.path("s3/bucket/tars").join(name), bytes).unwrap();
         }
         faulty.good(&["verify", "s3://bucket/tars"]);
+        for record in ["1", "50", "99", "150", "200", "250", "300", "350"] {
+            faulty.good(&["show", "s3://bucket/tars", record]);
+        }
         assert!(faulty.server.injected() > 2, "{}", faulty.server.injected());
     }
 }

@@ -87,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         To::Folder => ExportKind::Folder,
     };
     let dataset = arguments.dataset.open()?;
+    dataset.check_source_folders()?;
     let splits = one_or_all(&dataset, arguments.split.as_deref())?;
     let selection = arguments.conditions.selection(&splits)?;
     let selects = selection.is_some();

@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
-    let (_, split) = arguments.split.open()?;
+    let (dataset, split) = arguments.split.open()?;
+    dataset.check_source_folders()?;
     let folder = &arguments.out;
     interrupt::declare(Interrupted::Exits("interrupted: no image is in OUT; the same command starts again"));
     let progress = Images::new("extracted");

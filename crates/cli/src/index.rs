@@ -104,7 +104,15 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             IndexedAs::Shards(files) => adopt_files(arguments, &files, out),
             IndexedAs::VirtualShards => index(arguments, source, out),
         },
-        files => adopt_files(arguments, files, out),
+        files => {
+            if let Some(other) = files.iter().find(|file| !matches!(indexed_as(file, None), Ok(IndexedAs::Shards(_)))) {
+                anyhow::bail!(
+                    "{}: several arguments are for TFRecord files; name the folder of a source, or put the glob in quotes",
+                    other.display()
+                );
+            }
+            adopt_files(arguments, files, out)
+        }
     }
 }
 

@@ -205,7 +205,8 @@ impl LoadArguments {
     }
 
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        let (_, split) = self.split.open()?;
+        let (dataset, split) = self.split.open()?;
+        dataset.check_source_folders()?;
         let pipeline = match self.work {
             Work::Train => Some(Pipeline::train(self.size)?),
             // The common ratio: resize to 256, crop to 224.

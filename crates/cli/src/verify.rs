@@ -12,7 +12,7 @@ use crate::text;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use shardtool_decode::Truncated;
-use shardtool_format::{Damage, printable};
+use shardtool_format::printable;
 use shardtool_read::verify::{self, Finding, Options, QuickReport, Report};
 use shardtool_read::{Dataset, Split};
 use std::io::Write;
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         verify::verify(&dataset, &options)
     };
     progress.finish();
-    print(arguments, &report, progress.seconds(), None, out)?;
+    print(arguments, &report, progress.seconds(), (None, dataset.manifest().has_virtual_shards()), out)?;
     Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
@@ -102,13 +102,13 @@ fn quick(arguments: &Arguments, dataset: &Dataset, out: &mut Output) -> anyhow::
     let since = Instant::now();
     let compared = verify::quick(dataset, arguments.jobs)?;
     let report = &compared.report;
-    print(arguments, report, since.elapsed().as_secs_f64(), Some(&compared), out)?;
+    print(arguments, report, since.elapsed().as_secs_f64(), (Some(&compared), false), out)?;
     Ok(if report.findings.is_empty() { Exit::Success } else { Exit::Finding })
 }
 
 fn unopened(arguments: &Arguments, error: &shardtool_read::Error, out: &mut Output) -> anyhow::Result<Exit> {
     let report = Report::of_error(error);
-    print(arguments, &report, 0.0, None, out)?;
+    print(arguments, &report, 0.0, (None, false), out)?;
     Ok(Exit::Finding)
 }
 
@@ -116,7 +116,7 @@ fn print(
     arguments: &Arguments,
     report: &Report,
     seconds: f64,
-    quick: Option<&QuickReport>,
+    (quick, is_indexed): (Option<&QuickReport>, bool),
     out: &mut Output,
 ) -> anyhow::Result<()> {
     if arguments.json {
@@ -169,9 +169,8 @@ fn print(
         let images = text::plural(report.filled, "image");
         writeln!(out, "{images} cut or damaged, which loaders fill")?;
     }
-    let is_of_source = |damage| matches!(damage, Damage::MissingSource | Damage::SourceLength);
     match found {
-        n if report.findings.iter().filter_map(|finding| finding.damage).any(is_of_source) => writeln!(
+        n if n > 0 && is_indexed => writeln!(
             out,
             "{}. Restore the source files; or `shardtool index` describes the source as it is now.",
             text::plural(n, "finding")

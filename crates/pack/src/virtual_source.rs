@@ -2,10 +2,11 @@
 
 use crate::error::SourceError;
 use crate::{Error, Reason};
+use shardtool_format::index::SourceFile;
 use shardtool_format::manifest::Foreign;
 use shardtool_read::SourceFiles;
 use shardtool_store::{Object, is_url, local_path};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A source file, by its path from the folder of the source.
@@ -39,6 +40,8 @@ pub(crate) struct VirtualSource {
     /// What the line of a shard says.
     pub(crate) foreign: Foreign,
     files: Arc<SourceFiles>,
+    /// Further folders and URLs in which files may lie.
+    allowed: Vec<String>,
 }
 
 impl VirtualSource {
@@ -74,30 +77,47 @@ impl VirtualSource {
                 Some(text(&resolved)?).map(|text| if text.is_empty() { "/".to_owned() } else { text }),
             ),
         };
-        let mut allowed = allowed.to_vec();
-        // The user named it.
-        allowed.push(text(&resolved)?);
-        let files = Arc::new(SourceFiles::new(destination, &allowed));
-        Ok(VirtualSource { given, resolved, folder, foreign: Foreign { is_virtual: true, source: member }, files })
+        // The user named the source.
+        let all = [allowed, &[text(&resolved)?]].concat();
+        let files = Arc::new(SourceFiles::new(destination, &all));
+        let allowed = allowed.to_vec();
+        Ok(VirtualSource {
+            given,
+            resolved,
+            folder,
+            foreign: Foreign { is_virtual: true, source: member },
+            files,
+            allowed,
+        })
+    }
+
+    /// Returns the further folders and URLs in which files may lie.
+    pub(crate) fn allowed(&self) -> &[String] {
+        &self.allowed
     }
 
     /// Returns the name of a file of this length.
     ///
     /// # Errors
-    /// [`Reason::OutsideSource`], [`Reason::ForeignSource`].
+    /// [`Reason::OutsideSource`], [`Reason::SourceName`], [`Reason::ForeignSource`].
     pub(crate) fn name(&self, path: &Path, length: u64) -> Result<Arc<SourceName>, Reason> {
         let outside = || Reason::OutsideSource { file: path.display().to_string(), folder: self.folder.clone() };
         let full = match path.strip_prefix(&self.given) {
             // Links inside the folder belong to the name.
-            Ok(inside) => self.resolved.join(inside),
-            Err(_) if is_url(path) => path.to_owned(),
-            Err(_) => {
+            Ok(inside) if !inside.components().any(|part| part == Component::ParentDir) => {
+                self.resolved.join(inside.components().collect::<PathBuf>())
+            }
+            _ if is_url(path) => path.to_owned(),
+            _ => {
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 parent.canonicalize().map_err(Reason::of_open)?.join(path.file_name().ok_or_else(outside)?)
             }
         };
         let name = full.strip_prefix(&self.folder).ok().and_then(Path::to_str).filter(|name| !name.is_empty());
         let name = name.ok_or_else(outside)?.to_owned();
+        if !(SourceFile { length, name: &name }).has_plain_name() {
+            return Err(Reason::SourceName { file: path.display().to_string() });
+        }
         self.files.check(&full).map_err(|error| Reason::ForeignSource(Box::new(error)))?;
         Ok(Arc::new(SourceName { name, length }))
     }

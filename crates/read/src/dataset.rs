@@ -254,6 +254,18 @@ impl Dataset {
         })
     }
 
+    /// Checks that the user allows the folders of all sources. Reads nothing.
+    ///
+    /// # Errors
+    /// [`Error::ForeignSource`].
+    pub fn check_source_folders(&self) -> Result<()> {
+        let mut sources = self.manifest.sources().into_iter();
+        match sources.find(|source| !self.files.sources.allows_source(source)) {
+            Some(source) => Err(self.files.sources.refused_source(source)),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that the source files of all virtual shards may be opened. Reads the indexes.
     ///
     /// # Errors

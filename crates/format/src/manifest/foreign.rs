@@ -62,8 +62,11 @@ pub(super) fn check(Shard { file, foreign, .. }: &Shard) -> Result<()> {
 /// What is wrong.
 pub(super) fn check_source(source: &str) -> std::result::Result<(), &'static str> {
     let (scheme, rest) = source.split_once("://").unwrap_or(("", source));
-    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
-    let is_url = !scheme.is_empty() && is_scheme(scheme);
+    let in_scheme = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    let is_url = scheme.len() > 1
+        && scheme != "file"
+        && scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        && scheme.chars().all(in_scheme);
     if source.is_empty() || source.len() > MAX_SOURCE {
         return Err("expected 1 to 4096 bytes");
     }
@@ -112,6 +115,9 @@ mod tests {
             "s3://bucket/a#b",
             "s3://bucket/../other",
             "~/data",
+            "HTTP://x/y",
+            "file:///etc",
+            "c://x",
         ] {
             assert!(check_source(bad).is_err(), "{bad}");
         }

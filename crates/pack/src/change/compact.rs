@@ -101,7 +101,7 @@ fn due<'a>(dataset: &Dataset, listed: Vec<&'a Split>, options: &CompactOptions) 
     Ok(due)
 }
 
-/// Returns whether a split has deleted rows, or many small shards.
+/// Returns whether a split has deleted rows, virtual shards, or many small ones.
 fn is_due(split: &Split, shards: Shards) -> bool {
     let entry = split.entry();
     let wanted = match shards {
@@ -109,7 +109,7 @@ fn is_due(split: &Split, shards: Shards) -> bool {
         Shards::Count(count) => count,
     };
     let many = entry.shards.len() as u64 > wanted + wanted / 2;
-    many || entry.shards.iter().any(|shard| !shard.companions.is_empty())
+    many || entry.shards.iter().any(|shard| !shard.companions.is_empty() || shard.foreign.is_virtual)
 }
 
 fn write<P: Place>(

@@ -59,6 +59,14 @@ pub enum Reason {
         /// The folder.
         folder: std::path::PathBuf,
     },
+    /// A file whose name an index cannot hold.
+    #[error(
+        "an index holds no names with control characters, or of more than 4096 bytes; rename {file:?}, or pack the source"
+    )]
+    SourceName {
+        /// The file.
+        file: String,
+    },
     /// A file that would not be opened without the user's word.
     #[error(transparent)]
     ForeignSource(Box<shardtool_read::Error>),

@@ -1,13 +1,17 @@
 //! Describes a source in virtual shards, and leaves it where it is: a pack that writes only indexes.
 
-use super::{Summary, pack_splits};
+use super::{Summary, pack_some};
 use crate::error::{DestinationError, SourceError};
-use crate::plan::{Work, stoppable_plans};
+use crate::plan::{Plan, Work};
 use crate::progress::Progress;
-use crate::source::{self, archive::Archives};
+use crate::source;
 use crate::virtual_source::{VirtualSource, folder_of};
 use crate::{Error, JpegLayout, Options, PixelStore, SourceKind};
+use shardtool_format::checksum::crc32c;
+use shardtool_format::manifest::Manifest;
+use shardtool_format::names;
 use shardtool_store::{is_url, local_path};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What [`index_source`] made.
@@ -37,8 +41,10 @@ pub fn indexed_as(source: &Path, from: Option<SourceKind>) -> Result<IndexedAs, 
     match source::tfrecord_files(&local_path(source), from) {
         Ok(Some(files)) => Ok(IndexedAs::Shards(files)),
         Ok(None) => Ok(IndexedAs::VirtualShards),
-        // A TFRecord file whose records are no Examples, or a damaged one: what is wrong with it is said when it is read.
-        Err(Error::Source(SourceError::UnknownFormat { .. })) => Ok(IndexedAs::Shards(vec![source.to_owned()])),
+        // A TFRecord file whose records are not Examples.
+        Err(Error::Source(SourceError::UnknownFormat { .. })) if source::begins_with_frame(source)? => {
+            Ok(IndexedAs::Shards(vec![source.to_owned()]))
+        }
         Err(error) => Err(error),
     }
 }
@@ -90,44 +96,87 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
         };
     }
     let source = options.images.clone().unwrap_or_else(|| options.source.clone());
-    options.virtual_source = Some(VirtualSource::new(&source, &options.destination, sources)?);
-    for plan in stoppable_plans(&options, progress)? {
-        if let Work::Archives(plan) = &plan.work {
-            check(&plan.archives)?;
-        }
-    }
+    let virtual_source = VirtualSource::new(&source, &options.destination, sources)?;
     let dataset = options.destination.clone();
-    let splits = match pack_splits(&options, progress) {
+    let there = there(&options)?;
+    // What describes the same source is replaced: that loses nothing.
+    let replaceable = there.as_ref().is_none_or(|manifest| {
+        let mut shards = manifest.splits.iter().flat_map(|split| &split.shards);
+        shards.all(|shard| shard.foreign == virtual_source.foreign)
+    });
+    options.virtual_source = Some(virtual_source);
+    options.force = replaceable && there.as_ref().is_some_and(|manifest| has_damaged_index(&dataset, manifest));
+    let run = |options: &Options| {
+        pack_some(options, progress, |plans| {
+            plans.iter().try_for_each(check)?;
+            Ok(plans)
+        })
+    };
+    let again = Options { force: true, ..options.clone() };
+    let splits = match run(&options) {
+        // Inputs that were rejected may have been repaired, or allowed.
+        Ok(splits) if splits.iter().any(|split| split.already_complete && split.rejected > 0) => run(&again),
         Err(Error::Destination(
             DestinationError::PackedOtherwise { .. }
             | DestinationError::OtherPlan { .. }
             | DestinationError::ChangedSince { .. }
             | DestinationError::SplitExists { .. },
-        )) if is_virtual(&options)? => pack_splits(&Options { force: true, ..options }, progress),
-        packed => packed,
-    }?;
-    Ok(IndexedSource { dataset, splits })
+        )) if replaceable => run(&again),
+        indexed => indexed,
+    };
+    match splits {
+        Err(Error::Destination(DestinationError::HasVersions { versions, .. })) => {
+            let problem = format!(
+                "it has {versions} versions, which name the indexes that would be replaced; `shardtool index SOURCE --out \
+                 DIR` describes the source from another place"
+            );
+            Err(Error::Source(SourceError::Virtual { path: dataset, problem }))
+        }
+        Err(Error::Destination(DestinationError::InTheWay { path }))
+            if path.starts_with(dataset.join(names::INDEX_FOLDER)) =>
+        {
+            let problem = format!("an index that no manifest names; {WAY_OUT}");
+            Err(Error::Source(SourceError::Virtual { path, problem }))
+        }
+        splits => Ok(IndexedSource { dataset, splits: splits? }),
+    }
 }
 
-/// Returns whether all shards at the destination are virtual: replacing them loses nothing.
-fn is_virtual(options: &Options) -> Result<bool, Error> {
-    let manifest = match shardtool_read::parse_manifest(&options.destination.join(shardtool_format::names::MANIFEST)) {
-        Ok((_, manifest)) => manifest,
-        // An interrupted run.
-        Err(shardtool_read::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(true);
+/// Returns the manifest at the destination; `None` if there is none.
+fn there(options: &Options) -> Result<Option<Manifest>, Error> {
+    match shardtool_read::parse_manifest(&options.destination.join(names::MANIFEST)) {
+        Ok((_, manifest)) => Ok(Some(manifest)),
+        Err(shardtool_read::Error::Io { source, .. })
+            if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
         }
-        Err(error) => return Err(error.into()),
-    };
+        Err(shardtool_read::Error::Manifest { path, source }) => {
+            let problem = format!("{source}; {WAY_OUT}");
+            Err(Error::Source(SourceError::Virtual { path, problem }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What helps if a manifest is lost.
+const WAY_OUT: &str = "remove dataset.json and the folder _index, and run the same command again; the files of the source are not changed";
+
+/// Returns whether an index of a dataset is not as its manifest says.
+fn has_damaged_index(dataset: &Path, manifest: &Manifest) -> bool {
     let mut shards = manifest.splits.iter().flat_map(|split| &split.shards);
-    Ok(shards.all(|shard| shard.foreign.is_virtual))
+    shards.any(|shard| {
+        let index = shardtool_read::read_index(&names::index_path(&dataset.join(&shard.file)));
+        index.map_or(true, |index| (index.len() as u64, crc32c(&index)) != (shard.index_bytes, shard.index_crc32c))
+    })
 }
 
 /// Refuses archives whose samples cannot be read where they lie.
 ///
 /// # Errors
 /// [`SourceError::Virtual`], [`Error::Io`].
-fn check(archives: &Archives) -> Result<(), Error> {
+fn check(plan: &Plan) -> Result<(), Error> {
+    let Work::Archives(plan) = &plan.work else { return Ok(()) };
     let refused = |(path, problem): (PathBuf, String)| Error::Source(SourceError::Virtual { path, problem });
-    archives.why_not_in_place()?.map_or(Ok(()), |found| Err(refused(found)))
+    plan.archives.why_not_in_place()?.map_or(Ok(()), |found| Err(refused(found)))
 }

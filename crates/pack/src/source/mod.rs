@@ -31,7 +31,7 @@ use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_format::manifest::Manifest;
-use shardtool_format::names;
+use shardtool_format::{frame, names};
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
 use splits::{DividedSource, SplitSource};
@@ -66,8 +66,8 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     let dataset = if options.virtual_source.is_some() { None } else { dataset(source)? };
     let given = options.classes.as_deref().map(ClassIds::read).transpose()?;
     let DividedSource { splits, folders, left_out } = splits::divide(source, options)?;
-    if options.virtual_source.is_none() && exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
-        inside(&options.destination, source)?;
+    if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
+        inside(&options.destination, source, options.virtual_source.is_some())?;
     }
     for split in &splits {
         check_options(&split.found, options)?;
@@ -157,6 +157,14 @@ pub(crate) fn tfrecord_files(source: &Path, from: Option<SourceKind>) -> Result<
     })
 }
 
+/// Returns whether a file begins with the length of a TFRecord frame.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn begins_with_frame(path: &Path) -> Result<bool, Error> {
+    Ok(frame::begins(&archive::files::start_of(path, frame::HEADER_BYTES as u64)?))
+}
+
 /// Returns the names of the splits of the source, without listing it.
 ///
 /// # Errors
@@ -216,8 +224,9 @@ fn exists(path: &Path) -> Result<Option<Found>, Error> {
     found.map_err(Error::io("read", path))
 }
 
-/// Refuses a destination inside the source folder: its shards would be inputs of the next run.
-fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
+/// Refuses a destination inside the source folder: its shards would be inputs of the next run. A dataset that describes the source may
+/// lie in its folder itself, where its files are known, and in hidden folders.
+fn inside(destination: &Path, source: &Path, describes: bool) -> Result<(), Error> {
     let source_full = source.canonicalize().map_err(Error::io("read", source))?;
     let mut existing = destination;
     let full = loop {
@@ -228,7 +237,13 @@ fn inside(destination: &Path, source: &Path) -> Result<(), Error> {
             (Err(_), None) => return Ok(()),
         }
     };
-    match full.starts_with(&source_full) {
+    let hidden = |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    let within = full.strip_prefix(&source_full).ok().map(|within| {
+        let rest = destination.strip_prefix(existing).unwrap_or(Path::new(""));
+        within.join(rest)
+    });
+    let is_known = |within: &Path| describes && (within.as_os_str().is_empty() || within.components().any(hidden));
+    match within.is_some_and(|within| !is_known(&within)) {
         true => Err(Error::Source(SourceError::ContainsDestination {
             destination: destination.to_owned(),
             source_folder: source.to_owned(),

@@ -74,7 +74,8 @@ impl PlanFile {
         let truncated =
             (options.truncated != Truncated::Error).then(|| ("truncated".to_owned(), json!(options.truncated.name())));
         let strip = options.strip_metadata.then(|| ("strip_metadata".to_owned(), json!(true)));
-        let in_place = options.virtual_source.is_some().then(|| ("virtual_shards".to_owned(), json!(true)));
+        let in_place =
+            options.virtual_source.as_ref().map(|source| ("virtual_shards".to_owned(), json!(source.allowed())));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));

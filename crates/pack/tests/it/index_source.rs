@@ -8,8 +8,8 @@ use shardtool_format::index::Index;
 use shardtool_format::manifest::{Foreign, Manifest, Shard};
 use shardtool_order::Rng;
 use shardtool_pack::{
-    ChosenRecords, DeleteOptions, Error, IndexedAs, Options, PixelStore, PurgeOptions, RepairOptions, Shards,
-    SourceKind, copy, delete, index_source, indexed_as, pack_splits, purge, repair,
+    ChosenRecords, CompactOptions, DeleteOptions, Error, IndexedAs, Options, PixelStore, PurgeOptions, RepairOptions,
+    Shards, SourceKind, compact, copy, delete, index_source, indexed_as, pack_splits, purge, repair,
 };
 use shardtool_read::{Access, Dataset, verify};
 use std::collections::BTreeMap;
@@ -389,13 +389,6 @@ fn links_that_lead_out_and_what_is_no_file_are_not_opened() {
     let rejected = fs::read_to_string(indexed.splits[0].rejected_file.as_ref().unwrap()).unwrap();
     assert!(["emu/out.jpg", "fox/0000.jpg", "--source"].iter().all(|part| rejected.contains(part)), "{rejected}");
     let allowed = [&secret, &temp.path().join("other")].map(|path| path.to_str().unwrap().to_owned());
-    let indexed = index_source(&options("classes", &source, Path::new("")), &allowed, &());
-    // The same source: it was complete, and is described again only on request.
-    assert!(indexed.is_ok());
-    fs::remove_file(source.join("dataset.json")).unwrap();
-    fs::remove_file(source.join(".packed-train.json")).unwrap();
-    fs::remove_file(source.join("rejected-train.jsonl")).unwrap();
-    fs::remove_dir_all(source.join("_index")).unwrap();
     let indexed = index_source(&options("classes", &source, Path::new("")), &allowed, &()).unwrap();
     assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (12, 0));
     let open = |sources: &[String]| {
@@ -474,6 +467,81 @@ fn sources_and_commands_that_need_stored_shards_are_refused_by_name() {
 }
 
 #[test]
+fn names_that_an_index_cannot_hold_are_rejected_and_others_are_made_plain() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("odd");
+    class_folders(&folder, 2);
+    put(&folder.join("cat/a\nb.jpg"), &jpeg(1, 24, 20));
+    put(&folder.join("cat/ a?b%20é.jpg"), &jpeg(2, 24, 20));
+    let indexed = index_source(&options("classes", &folder, Path::new("")), &[], &()).unwrap();
+    assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (7, 1));
+    let rejected = fs::read_to_string(indexed.splits[0].rejected_file.as_ref().unwrap()).unwrap();
+    assert!(rejected.contains("control characters"), "{rejected}");
+    assert!(verify::verify(&Dataset::open(&folder).unwrap(), &verify::Options::default()).findings.is_empty());
+    // Paths of a list.
+    let list = temp.path().join("list");
+    for name in ["a.jpg", "in/b.jpg", "in/c.jpg"] {
+        put(&list.join(name), &jpeg(name.len() as u32, 24, 20));
+    }
+    let full = list.join("in/c.jpg");
+    let rows = format!("path\n./a.jpg\nin/../in//b.jpg\n{}\n../list/in/./b.jpg\n", full.display());
+    put(&list.join("list.csv"), rows.as_bytes());
+    put(&temp.path().join("outside.jpg"), &jpeg(9, 24, 20));
+    let options = |out: &Path| with!(Options::new(list.join("list.csv"), out), seed = None);
+    let indexed = index_source(&options(Path::new("")), &[], &()).unwrap();
+    pack_splits(&options(&temp.path().join("packed")), &()).unwrap();
+    assert_eq!(indexed.splits[0].rejected, 0);
+    assert_eq!(data(&Dataset::open(&list).unwrap()), data(&Dataset::open(temp.path().join("packed")).unwrap()));
+    put(&list.join("list.csv"), b"path\na.jpg\n../outside.jpg\n");
+    let indexed = index_source(&options(Path::new("")), &[], &()).unwrap();
+    assert_eq!((indexed.splits[0].split.records(), indexed.splits[0].rejected), (1, 1));
+    let rejected = fs::read_to_string(indexed.splits[0].rejected_file.as_ref().unwrap()).unwrap();
+    assert!(rejected.contains("outside.jpg") && rejected.contains("is not in"), "{rejected}");
+}
+
+#[test]
+fn a_dataset_among_its_source_is_refused_and_a_damaged_index_is_made_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("photos");
+    class_folders(&folder, 3);
+    let error = chain(&index_source(&options("classes", &folder, &folder.join("new/set")), &[], &()).unwrap_err());
+    assert!(error.contains("lies inside the source"), "{error}");
+    assert_eq!(names(&folder).len(), 9, "nothing is left");
+    let hidden = index_source(&options("classes", &folder, &folder.join(".set")), &[], &()).unwrap();
+    assert_eq!(hidden.splits[0].classes, 3);
+    let again = index_source(&options("classes", &folder, &folder.join(".set")), &[], &()).unwrap();
+    assert_eq!((again.splits[0].classes, again.splits[0].already_complete), (3, true));
+    index_source(&options("classes", &folder, Path::new("")), &[], &()).unwrap();
+    let good = snapshot(&folder);
+    let index = folder.join("_index/train-00001.tfrecord.index");
+    for damage in 0..2 {
+        match damage {
+            0 => fs::write(&index, b"damaged").unwrap(),
+            _ => fs::remove_file(&index).unwrap(),
+        }
+        assert!(
+            !index_source(&options("classes", &folder, Path::new("")), &[], &()).unwrap().splits[0].already_complete
+        );
+        assert_eq!(snapshot(&folder), good);
+    }
+    // Another source does not take its place.
+    let other = temp.path().join("other");
+    class_folders(&other, 2);
+    let set = temp.path().join("set");
+    index_source(&options("classes", &folder, &set), &[], &()).unwrap();
+    let before = snapshot(&set);
+    let error = chain(&index_source(&options("classes", &other, &set), &[], &()).unwrap_err());
+    assert!(error.contains("train"), "{error}");
+    assert_eq!(snapshot(&set), before);
+    // A compaction writes shards.
+    compact(&folder, &CompactOptions::default(), &()).unwrap();
+    let compacted = Dataset::open(&folder).unwrap();
+    assert!(!compacted.manifest().has_virtual_shards());
+    let version = Dataset::open_with(&folder, shardtool_read::Options::default().with_version("1")).unwrap();
+    assert_eq!(data(&compacted), data(&version));
+}
+
+#[test]
 fn tfrecord_files_are_shards_as_they_are() {
     let temp = tempfile::tempdir().unwrap();
     let (photos, set) = (temp.path().join("photos"), temp.path().join("set"));
@@ -482,6 +550,8 @@ fn tfrecord_files_are_shards_as_they_are() {
     let files = ["train-00000.tfrecord", "train-00001.tfrecord"].map(|name| set.join(name)).to_vec();
     assert_eq!(indexed_as(&set, None).unwrap(), IndexedAs::Shards(files));
     assert_eq!(indexed_as(&photos, None).unwrap(), IndexedAs::VirtualShards);
+    let error = chain(&indexed_as(&photos.join("cat/0000.jpg"), None).unwrap_err());
+    assert!(error.contains("unknown format"), "{error}");
 }
 
 #[test]

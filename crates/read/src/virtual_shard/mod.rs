@@ -158,8 +158,7 @@ impl VirtualShard {
     /// [`Error::ForeignSource`], for the first one that may not; [`Error::Index`].
     pub(crate) fn check_allowed(&self) -> Result<()> {
         for file in self.source_files()?.filter_map(Result::ok) {
-            let checked = self.files.path(self.source.as_deref(), &file).and_then(|path| self.files.check(&path));
-            if let Err(refused @ Error::ForeignSource { .. }) = checked {
+            if let Err(refused @ Error::ForeignSource { .. }) = self.files.check_file(self.source.as_deref(), &file) {
                 return Err(refused);
             }
         }
@@ -225,26 +224,31 @@ impl VirtualShard {
         self.index.check_readable()?;
         let parts = frame_parts(ranges.unwrap_or_default(), bytes.unwrap_or_default(), frame.end - frame.start)
             .map_err(|problem| self.mismatch(row, "place in source files", problem))?;
-        let with_file = |part| match part {
-            FramePart::Bytes(_) => Ok((part, None)),
-            FramePart::Source(range) => self.file(row, &range).map(|file| (part, Some(file))),
+        // All names, before the first file is opened, and each once: there may be as many ranges as bytes.
+        let mut last: Option<(u64, SourceFile<'_>)> = None;
+        let with_file = |part| {
+            let FramePart::Source(range) = part else { return Ok((part, None)) };
+            let file = match last.filter(|(entry, _)| *entry == range.file) {
+                Some((_, file)) => file,
+                None => {
+                    let file = self.file(row, &range)?;
+                    self.files.check_name(self.source.as_deref(), &file)?;
+                    last.insert((range.file, file)).1
+                }
+            };
+            match range.offset + u64::from(range.length) > file.length {
+                true => Err(self.mismatch(row, "place in source files", "a range outside its file")),
+                false => Ok((part, Some(file))),
+            }
         };
-        let parts = parts.into_iter().map(with_file).collect::<Result<Vec<_>>>()?;
-        // All names, before the first file is opened.
-        let mut files = parts.iter().filter_map(|(_, file)| file.as_ref());
-        files.try_for_each(|file| self.files.check_name(self.source.as_deref(), file))?;
-        Ok(parts)
+        parts.into_iter().map(with_file).collect()
     }
 
     /// Returns the file of a source range.
     fn file(&self, row: u64, range: &SourceRange) -> Result<SourceFile<'_>> {
         let files = self.index.variable(self.columns.files)?.map_or(&[][..], |column| column.values());
-        let file = SourceFile::decode(files, range.file)
-            .ok_or_else(|| self.mismatch(row, "source file", "an entry outside the column"))?;
-        if range.offset + u64::from(range.length) > file.length {
-            return Err(self.mismatch(row, "place in source files", "a range outside its file"));
-        }
-        Ok(file)
+        SourceFile::decode(files, range.file)
+            .ok_or_else(|| self.mismatch(row, "source file", "an entry outside the column"))
     }
 
     /// Returns the parts of a range of the shard, in order.

@@ -65,7 +65,9 @@ impl SourceFiles {
         if file.has_plain_name() {
             return Ok(());
         }
-        Err(Error::ForeignSource { path: source.map_or(&*self.folder, Path::new).join(file.name), allow: None })
+        // A name may be as long as an index.
+        let begin: String = file.name.chars().take(200).collect();
+        Err(Error::ForeignSource { path: source.map_or(&*self.folder, Path::new).join(begin), allow: None })
     }
 
     /// Opens a source file on a disk.
@@ -110,7 +112,30 @@ impl SourceFiles {
         }
     }
 
-    /// Returns the path of a regular file without links. What the user did not allow is not asked for, not even whether it exists.
+    /// Checks that a source file may be opened. Sends no request.
+    ///
+    /// # Errors
+    /// As [`SourceFiles::check`].
+    pub(super) fn check_file(&self, source: Option<&str>, file: &SourceFile<'_>) -> Result<()> {
+        let path = self.path(source, file)?;
+        if is_url(&path) { Ok(()) } else { self.resolve(&path, source).map(drop) }
+    }
+
+    /// Returns whether the user allows the folder of a source.
+    pub(crate) fn allows_source(&self, source: &str) -> bool {
+        let path = Path::new(source);
+        match is_url(path) {
+            true => self.allows_url(&path.join("x")),
+            false => self.allows(&without_links(path, LINKS)),
+        }
+    }
+
+    /// Returns the error of the folder of a source that the user did not allow.
+    pub(crate) fn refused_source(&self, source: &str) -> Error {
+        Error::ForeignSource { path: source.into(), allow: Some(source.to_owned()) }
+    }
+
+    /// Returns the path of a regular file without links. What the user did not allow is neither opened nor examined.
     fn resolve(&self, path: &Path, source: Option<&str>) -> Result<PathBuf> {
         let io = |error| Error::Io { action: "open", path: path.to_owned(), source: error };
         let missing = |problem| Error::MissingSource { path: path.to_owned(), problem };
@@ -166,14 +191,21 @@ impl SourceFiles {
 
 /// Returns an absolute path without links, also of a file that does not exist or cannot be examined.
 fn without_links(path: &Path, links: u32) -> PathBuf {
-    if let Ok(resolved) = path.canonicalize() {
-        return resolved;
-    }
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path.to_owned() };
-    let parent = without_links(parent, links);
-    let resolved = parent.join(name);
-    match std::fs::read_link(&resolved) {
-        Ok(target) if links > 0 => without_links(&parent.join(target), links - 1),
-        _ => resolved,
+    let (mut path, mut left) = (path.to_owned(), links);
+    loop {
+        let ancestors =
+            path.ancestors().find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
+        let Some((resolved, rest)) = ancestors else { return path };
+        let mut rest = rest.components();
+        let Some(next) = rest.next() else { return resolved };
+        // A link whose target does not exist.
+        let next = resolved.join(next);
+        match std::fs::read_link(&next) {
+            Ok(target) if left > 0 => {
+                left -= 1;
+                path = resolved.join(target).join(rest.as_path());
+            }
+            _ => return next.join(rest.as_path()),
+        }
     }
 }

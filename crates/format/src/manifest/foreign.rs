@@ -63,10 +63,8 @@ pub(super) fn check(Shard { file, foreign, .. }: &Shard) -> Result<()> {
 pub(super) fn check_source(source: &str) -> std::result::Result<(), &'static str> {
     let (scheme, rest) = source.split_once("://").unwrap_or(("", source));
     let in_scheme = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
-    let is_url = scheme.len() > 1
-        && scheme != "file"
-        && scheme.starts_with(|c: char| c.is_ascii_lowercase())
-        && scheme.chars().all(in_scheme);
+    let is_url =
+        scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_lowercase()) && scheme.chars().all(in_scheme);
     if source.is_empty() || source.len() > MAX_SOURCE {
         return Err("expected 1 to 4096 bytes");
     }
@@ -116,7 +114,6 @@ mod tests {
             "s3://bucket/../other",
             "~/data",
             "HTTP://x/y",
-            "file:///etc",
             "c://x",
         ] {
             assert!(check_source(bad).is_err(), "{bad}");

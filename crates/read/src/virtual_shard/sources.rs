@@ -51,6 +51,10 @@ impl SourceFiles {
     pub(super) fn path(&self, source: Option<&str>, file: &SourceFile<'_>) -> Result<PathBuf> {
         self.check_name(source, file)?;
         let path = source.map_or(&*self.folder, Path::new).join(file.name);
+        // `file://`, which is neither a path nor read from a store.
+        if source.is_some() && !path.is_absolute() && !is_url(&path) {
+            return Err(Error::ForeignSource { path, allow: None });
+        }
         if is_url(&path) && !self.allows_url(&path) {
             return Err(self.refused(path, source));
         }

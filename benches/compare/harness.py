@@ -46,7 +46,7 @@ def run_peer(name, environment, script, arguments, path=""):
         return found, None
     except (subprocess.SubprocessError, ValueError, IndexError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        # pip tells the cause before the advice that it ends with, and names what is missing, if anything is.
+        # pip writes the cause first and advice last; the cause names a missing package.
         causes = [line for line in said if "could not" in line.lower()]
         causes = causes or [line for line in said if "error" in line.lower()] or said
         cause = causes[0].strip() if causes else type(error).__name__

@@ -28,7 +28,7 @@ def test_verify_and_exceptions_use_the_names_of_the_specification():
     assert len(names) > 20
     found, raised = set(), set()
     for folder in sorted((ROOT / "fixtures/conformance/hostile").iterdir()):
-        if folder.name.startswith("ForeignSource-"):  # what the user did not allow ends a verification, and is no DamageError
+        if folder.name.startswith("ForeignSource-"):  # ends a verification, and is not a DamageError
             with pytest.raises(st.DatasetError, match="is not in the dataset's folder"):
                 st.verify(folder)
             found.add("ForeignSource")

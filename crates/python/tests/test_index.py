@@ -165,7 +165,7 @@ def test_a_changed_file_is_a_bad_sample(folder):
     assert [(damage.name, damage.key) for damage in report.damages] == [("DataCrc", victim)]
     path.unlink()
     assert [damage.name for damage in st.verify(folder).damages] == ["MissingSource"]
-    # Described again, it is the dataset of what is there.
+    # The new index describes the files that the folder has now.
     assert st.index(folder).images == len(changed) - 1
     assert st.verify(folder).good
 

@@ -269,7 +269,7 @@ impl Dataset {
     /// Checks that the source files of all virtual shards may be opened. Reads the indexes.
     ///
     /// # Errors
-    /// [`Error::ForeignSource`], for the first one that may not. Nothing else is an error here.
+    /// [`Error::ForeignSource`], for the first one that may not; no other error.
     pub fn check_sources(&self) -> Result<()> {
         let shards = self.splits.iter().flat_map(|split| (0..split.entry().shards.len()).map(move |n| (split, n)));
         for (split, number) in shards.filter(|(split, number)| split.entry().shards[*number].foreign.is_virtual) {

@@ -36,7 +36,7 @@ fn verify_reports_exactly_the_names_of_the_specification() {
             output = verify(&["--json"]);
         }
         if folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"ForeignSource")) {
-            // No finding: what the user did not allow is not opened, and nothing is verified.
+            // Not a finding: verify opens no file that the user did not allow, and ends.
             assert_eq!(output.status.code(), Some(2), "{}", folder.display());
             assert!(String::from_utf8_lossy(&output.stderr).contains("is not in the dataset's folder"));
             found.insert("ForeignSource".to_owned());

@@ -21,7 +21,7 @@ fn tars_in_a_store_are_read_by_ranges() {
     tars(&bucket);
     let printed = bucket.good(&["index", "s3://bucket/tars"]);
     assert!(printed.contains("360 images") && printed.contains("The dataset is s3://bucket/tars"), "{printed}");
-    // Beside the tars, nothing but manifest, indexes and plan.
+    // The index adds only manifest, indexes and plan to the tars.
     let names = files(&bucket.path("s3/bucket/tars"));
     assert!(names.keys().all(|name| !name.ends_with(".tfrecord")), "{:?}", names.keys());
     let equal = bucket.good(&["diff", "s3://bucket/tars", "packed"]);
@@ -91,7 +91,7 @@ fn changed_objects_are_damage_and_other_answers_are_none() {
     bucket.good(&["verify", "s3://bucket/tars"]);
     assert_eq!(bucket.run(&["verify", "--quick", "s3://bucket/tars"]).status.code(), Some(1));
     fs::write(&path, &good).unwrap();
-    // What a connection changes is asked for again.
+    // The reader repeats a request whose answer the connection changed.
     for seed in 0..crate::bucket::seeds() {
         let faults = Faults { seed, one_in: 4, only: Some(Fault::WrongByte), ..Faults::default() };
         let faulty = Bucket::new(Options { faults, ..Options::default() });

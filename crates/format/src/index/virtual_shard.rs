@@ -25,7 +25,7 @@ impl<'a> SourceFile<'a> {
         row.extend_from_slice(self.name.as_bytes());
     }
 
-    /// Returns the file whose entry begins at `offset` in the values of the column; `None` if there is none, or its name is not
+    /// Returns the file whose entry begins at `offset` in the values of the column; `None` if no entry does, or its name is not
     /// UTF-8.
     ///
     /// ```

@@ -49,7 +49,7 @@ pub fn indexed_as(source: &Path, from: Option<SourceKind>) -> Result<IndexedAs, 
     }
 }
 
-/// Returns what a source is, by its content; `None` if it is none.
+/// Returns the kind of a source, by its content; `None` if it is not a source.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -69,7 +69,7 @@ pub fn source_kind(source: &Path) -> Result<Option<SourceKind>, Error> {
 /// `options.destination` is where the dataset is written. If it is empty, that is the folder of the source. Anywhere else, readers
 /// need the user's word for the source ([`shardtool_read::Options::sources`]).
 ///
-/// A second call writes nothing if the source has the same contents; otherwise it describes the source again.
+/// Writes nothing if an index exists and the source still has the contents it describes; otherwise indexes the whole source again.
 ///
 /// # Errors
 /// As [`crate::pack_splits()`]; [`SourceError::Virtual`] for a source that cannot stay where it is; [`Error::Option`] for options that
@@ -142,7 +142,7 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
     }
 }
 
-/// Returns the manifest at the destination; `None` if there is none.
+/// Returns the manifest at the destination; `None` if the destination has no manifest.
 fn there(options: &Options) -> Result<Option<Manifest>, Error> {
     match shardtool_read::parse_manifest(&options.destination.join(names::MANIFEST)) {
         Ok((_, manifest)) => Ok(Some(manifest)),

@@ -59,7 +59,7 @@ fn mds(folder: &Path) {
     put(&folder.join("index.json"), index.as_bytes());
 }
 
-/// Writes a source of each kind into a folder of its own; returns the path that names it.
+/// Writes a source of each kind, each into another folder; returns the path that names it.
 fn sources(root: &Path) -> Vec<(&'static str, PathBuf)> {
     let at = |name: &str| root.join(name);
     class_folders(&at("classes"), 7);
@@ -431,7 +431,7 @@ fn sources_and_commands_that_need_stored_shards_are_refused_by_name() {
     put(&tars.join("a.tar.gz"), &gzip.finish().unwrap());
     let error = chain(&index_source(&options("tars", &tars, Path::new("")), &[], &()).unwrap_err());
     assert!(error.contains("a.tar.gz") && error.contains("compressed") && error.contains("shardtool pack"), "{error}");
-    assert_eq!(names(&tars), ["a.tar.gz"], "nothing is left");
+    assert_eq!(names(&tars), ["a.tar.gz"], "a refused index leaves no file");
     let photos = temp.path().join("photos");
     class_folders(&photos, 4);
     let raw = with!(options("classes", &photos, Path::new("")), pixels = PixelStore::Raw);
@@ -506,7 +506,7 @@ fn a_dataset_among_its_source_is_refused_and_a_damaged_index_is_made_again() {
     class_folders(&folder, 3);
     let error = chain(&index_source(&options("classes", &folder, &folder.join("new/set")), &[], &()).unwrap_err());
     assert!(error.contains("lies inside the source"), "{error}");
-    assert_eq!(names(&folder).len(), 9, "nothing is left");
+    assert_eq!(names(&folder).len(), 9, "a refused index leaves no file");
     let hidden = index_source(&options("classes", &folder, &folder.join(".set")), &[], &()).unwrap();
     assert_eq!(hidden.splits[0].classes, 3);
     let again = index_source(&options("classes", &folder, &folder.join(".set")), &[], &()).unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn virtual_files() -> Dataset {
     Dataset { requires: vec!["foreign"], classes: vec!["cat", "dog"], ..Dataset::new(vec![("train", vec![shard])]) }
 }
 
-/// A tar that two shards share, beside a stored shard. A record of two files, one of no file, one whose frame is a member of
+/// A tar that two shards share, and a stored shard. A record of two files, one of no file, one whose frame is a member of
 /// the tar, and one whose image lies in two ranges, the second part first.
 pub(crate) fn virtual_tar() -> Dataset {
     let captioned = |key, label, caption: &str| with(key, label, vec![("caption", text(caption))]);

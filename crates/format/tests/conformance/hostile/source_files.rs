@@ -85,7 +85,7 @@ fn missing() -> Vec<Case> {
                 lost(e, "SourceLength", &IN_TAR[2..]).with_good(&[2])
             },
         ),
-        // A deleted row is no record, but is verified as the others.
+        // Readers do not deliver a deleted row; verify checks it as the others.
         files(
             "MissingSource-deleted-row",
             &virtual_versions(),

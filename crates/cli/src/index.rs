@@ -18,11 +18,11 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Make a dataset of files that stay where they are: folders of images, lists, tars, MDS, TFRecord
+/// Make a dataset of files that stay where they are: folders of images, lists, tars, Parquet, MDS, TFRecord
 ///
 /// Writes a manifest and an index for each shard, and copies nothing: the index says where the bytes lie. Records, keys, labels and
-/// order are those that `shardtool pack` would make of the same SOURCE with the same options. tars must not be compressed. If the
-/// source has changed, the same command describes it again.
+/// order are those that `shardtool pack` would make of the same SOURCE with the same options. Archives must not be compressed, nor
+/// the images of Parquet, unless by Snappy. If the source has changed, the same command describes it again.
 ///
 /// TFRecord files are shards as they are.
 #[derive(clap::Args)]

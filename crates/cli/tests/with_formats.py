@@ -265,6 +265,7 @@ class Formats(unittest.TestCase):
             self.assertEqual(features["tags"], [t.encode() for t in s["tags"]])
             self.assertEqual(features["flag"], [int(i % 2 == 0)] if i % 3 else [])
             self.assertEqual((features["meta/source"], features["meta/year"]), ([b"camera"], [1999]))
+        in_place(folder, out)
         print(f"datasets {datasets.__version__}: {len(self.samples)} rows in")
 
     def test_packs_hugging_face_objects_as_boxes(self):
@@ -326,9 +327,14 @@ class Formats(unittest.TestCase):
         for compression in ["none", "snappy", "zstd", "gzip", "lz4"]:
             path = self.folder(compression) / "file.parquet"
             pq.write_table(table, path, compression=compression, row_group_size=31)
-            out = path.with_suffix(".out")
+            out = path.parent.with_name(f"{compression}-out")
             shardtool("pack", path, out, "--map", "key=id")
             self.check(records(out), lambda i, s: f"id-{i}")
+            # Synthetic images may repeat, so that Snappy changes too many of their bytes.
+            if compression == "none" or (compression == "snappy" and PHOTOS):
+                in_place(path.parent, out, "--map", "key=id")
+            elif compression != "snappy":
+                shardtool("index", path.parent, "--map", "key=id", status=2)
         print(f"pyarrow {pa.__version__}: {len(self.samples)} rows in, five compressions")
 
     def test_exports_parquet(self):

@@ -35,6 +35,31 @@ pub enum SourceError {
         /// The URL.
         path: PathBuf,
     },
+    /// Archives beside other archives, images, or folders of samples: either may be the data.
+    #[error("{}: it holds {archives}, and {others}: which are the data? {archives_from}, {others_from}; or move them apart",
+        .path.display())]
+    Mixed {
+        /// The source.
+        path: PathBuf,
+        /// How many archives of which kind it holds.
+        archives: String,
+        /// What else it holds.
+        others: String,
+        /// The option that takes the archives.
+        archives_from: String,
+        /// The option that takes the others.
+        others_from: String,
+    },
+    /// A folder whose archives lie in a folder of it.
+    #[error("{}: its {archives} lie in {}: name that folder, or a glob of the files", .path.display(), .folder.display())]
+    Nested {
+        /// The source.
+        path: PathBuf,
+        /// The kind of archives.
+        archives: &'static str,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A source that cannot stay where it is.
     #[error("{}: {problem}", .path.display())]
     Virtual {

@@ -162,7 +162,7 @@ impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
             let origins = match &self.run.options.virtual_source {
                 Some(source) => {
                     let name = source.name(&file.path, file.size)?;
-                    stored.into_iter().map(|(offset, bytes)| Origin { file: name.clone(), offset, bytes }).collect()
+                    stored.into_iter().map(|value| Origin { file: name.clone(), value }).collect()
                 }
                 None => vec![],
             };

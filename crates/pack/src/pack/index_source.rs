@@ -56,12 +56,16 @@ pub fn indexed_as(source: &Path, from: Option<SourceKind>) -> Result<IndexedAs, 
 pub fn source_kind(source: &Path) -> Result<Option<SourceKind>, Error> {
     match source::kind(&local_path(source)) {
         Ok(kind) => Ok(Some(kind)),
-        Err(error @ Error::Io { .. }) => Err(error),
+        // It is several, and the error says which.
+        Err(error @ (Error::Io { .. } | Error::Source(SourceError::Mixed { .. } | SourceError::Nested { .. }))) => {
+            Err(error)
+        }
         Err(_) => Ok(None),
     }
 }
 
-/// Makes a dataset of a source without copying it: folders of images, lists, COCO files, tars that are not compressed, and MDS. Reads
+/// Makes a dataset of a source without copying it: folders of images, lists, COCO files, tars and MDS that are not
+/// compressed, and Parquet whose images are not, or by Snappy. Reads
 /// the source once, and writes a manifest, and an index for each shard that [`crate::pack()`] would write with the same options; the
 /// index says where the bytes lie. Records, keys, labels, order and fingerprint are those of the packed source. `sources` are
 /// folders and URLs, besides the source's folder, in which files may lie to which links lead.

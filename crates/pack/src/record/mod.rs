@@ -11,6 +11,7 @@ use crate::array::npy;
 use crate::input::{self, place};
 use crate::metadata;
 use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
+use crate::source::archive::sample::StoredValue;
 use crate::source::coordinates::{self, ImageSizes};
 use crate::source::{Entry, Listing};
 use crate::virtual_source::FrameRange;
@@ -156,7 +157,7 @@ impl<'a> RecordWriter<'a> {
         let files = files.iter().map(|(path, bytes)| (&**path, &**bytes));
         let origins = image.iter().copied().chain(files).map(|(path, bytes)| {
             let file = source.name(path, bytes.len() as u64)?;
-            Ok(Origin { file, offset: 0, bytes })
+            Ok(Origin { file, value: StoredValue::whole(0, bytes) })
         });
         record.ranges = frame_ranges(&record.frame, &origins.collect::<Result<Vec<_>, Reason>>()?);
         Ok(record)

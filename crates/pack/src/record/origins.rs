@@ -1,6 +1,7 @@
 //! The source files whose bytes a record holds unchanged.
 
 use super::data;
+use crate::source::archive::sample::StoredValue;
 use crate::virtual_source::{FrameRange, SourceName};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Feature, Message, range_within};
@@ -8,12 +9,10 @@ use shardtool_format::frame;
 use shardtool_format::index::MAX_FEATURE_BYTES;
 use std::sync::Arc;
 
-/// Bytes that a record may hold, and where they come from.
+/// A value that a record may hold, and the file that it comes from.
 pub(crate) struct Origin<'a> {
     pub(crate) file: Arc<SourceName>,
-    /// Offset in the file.
-    pub(crate) offset: u64,
-    pub(crate) bytes: &'a [u8],
+    pub(crate) value: StoredValue<'a>,
 }
 
 /// Returns the ranges of a frame that hold values which are the bytes of one of these origins, in order. Short values stay in the
@@ -25,15 +24,16 @@ pub(crate) fn frame_ranges(frame: &[u8], origins: &[Origin<'_>]) -> Vec<FrameRan
     for (_, feature) in example.features() {
         let Feature::Bytes(values) = feature else { continue };
         for value in values.iter().filter(|value| value.len() > MAX_FEATURE_BYTES) {
-            let origin = origins.iter().find(|origin| origin.bytes == value);
+            let origin = origins.iter().find(|origin| origin.value.bytes == value);
             let (Some(origin), Some(place)) = (origin, range_within(data, value)) else { continue };
-            ranges.push(FrameRange {
-                at: frame::HEADER_BYTES + place.start,
-                length: place.len() as u32,
-                crc: crc32c(value),
+            let long = origin.value.parts.iter().filter(|part| part.length > MAX_FEATURE_BYTES);
+            ranges.extend(long.map(|part| FrameRange {
+                at: frame::HEADER_BYTES + place.start + part.at,
+                length: part.length as u32,
+                crc: crc32c(&value[part.at..part.at + part.length]),
                 file: origin.file.clone(),
-                offset: origin.offset,
-            });
+                offset: part.offset,
+            }));
         }
     }
     ranges.sort_by_key(|range| range.at);

@@ -1,17 +1,16 @@
 //! Detects the kind of a source from its content.
 
-use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind, start_of};
+use super::archive::files::{ArchiveFiles, ArchiveKind, start_of};
+use super::archive_choice::{Folder, chosen, files_of, left_out};
 use super::exists;
 use super::layouts;
 use crate::error::SourceError;
 use crate::input::Found;
-use crate::ordered::ordered;
 use crate::{Error, SourceKind};
 use shardtool_decode::{ConvertedFormat, sniff};
 use shardtool_read::glob_files;
 use shardtool_store::{is_url, is_writable};
 use std::io::ErrorKind;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The detected kind of a source.
@@ -68,7 +67,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             let missing = if in_store { SourceError::NoObject { path } } else { SourceError::NotFound { path } };
             return Err(Error::Source(missing));
         }
-        return chosen(source, files, forced)?.ok_or(Error::Source(match folder {
+        return chosen(source, files, &[], forced)?.ok_or(Error::Source(match folder {
             true => SourceError::FolderInStore { path },
             false => SourceError::UnknownFormat { path },
         }));
@@ -83,37 +82,71 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             return Ok(DetectedSource::Coco);
         }
         if source.file_name().is_some_and(|name| name == "index.json") {
-            return ArchiveFiles::mds(source.parent().unwrap_or(Path::new(""))).map(DetectedSource::Archives);
+            return mds(source.parent().unwrap_or(Path::new("")));
         }
-        return chosen(source, vec![source.to_owned()], forced)?
+        return chosen(source, vec![source.to_owned()], &[], forced)?
             .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
     }
     if !meta.is_dir() {
         return Err(Error::io("read", source)(meta.not_regular()));
     }
     if forced == Some(ArchiveKind::Mds) || (forced.is_none() && ArchiveFiles::is_mds(source)?) {
-        return ArchiveFiles::mds(source).map(DetectedSource::Archives);
+        return mds(source);
     }
     let Children { files, unusable } = children(source)?;
+    // In a folder of images, archives are rejected inputs.
     if forced.is_none() {
         let Content { images, archives, .. } = first_files(&files)?;
-        // Archives next to images are rejected inputs; the images are packed.
-        if images || !archives {
-            return Ok(DetectedSource::Folder);
+        if archives.is_none() {
+            return if images { Ok(DetectedSource::Folder) } else { class_folders(source) };
         }
     }
     // A folder of images lists what it cannot examine as rejected; archives have no such list.
     if let Some(error) = unusable {
         return Err(error);
     }
-    chosen(source, files, forced)?.ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
+    let folder = |name: String| {
+        let Content { images, archives, folders } = content(&source.join(&name))?;
+        Ok(Folder { name, has_samples: images || archives.is_some() || folders })
+    };
+    let folders = subfolders(source)?.into_iter().map(folder).collect::<Result<Vec<_>, Error>>()?;
+    chosen(source, files, &folders, forced)?
+        .ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
+}
+
+/// Returns the shards of an MDS folder, and names what its index does not list.
+fn mds(folder: &Path) -> Result<DetectedSource, Error> {
+    let mut files = ArchiveFiles::mds(folder)?;
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if !is_url(here) {
+        let is_listed = |name: &String| name == "index.json" || files.files.iter().any(|file| file.name == *name);
+        let (others, folders) = (other_files(here)?, subfolders(here)?);
+        let others = others.iter().filter(|name| !is_listed(name)).chain(&folders).map(String::as_str);
+        files.left_out = left_out(others, ArchiveKind::Mds);
+    }
+    Ok(DetectedSource::Archives(files))
+}
+
+/// Returns a folder without images of its own as one of class folders.
+///
+/// # Errors
+/// [`SourceError::Nested`] if the first folder in it has archives: those are no images of a class.
+fn class_folders(source: &Path) -> Result<DetectedSource, Error> {
+    let Some(first) = subfolders(source)?.into_iter().next() else { return Ok(DetectedSource::Folder) };
+    let folder = source.join(first);
+    match content(&folder)? {
+        Content { images: false, archives: Some(kind), .. } => {
+            Err(Error::Source(SourceError::Nested { path: source.to_owned(), archives: files_of(kind, 2), folder }))
+        }
+        _ => Ok(DetectedSource::Folder),
+    }
 }
 
 /// What a folder holds, judged by its first files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Content {
     pub(super) images: bool,
-    pub(super) archives: bool,
+    pub(super) archives: Option<ArchiveKind>,
     /// Folders that are not empty.
     pub(super) folders: bool,
 }
@@ -131,7 +164,10 @@ fn first_files(files: &[PathBuf]) -> Result<Content, Error> {
     let mut content = Content::default();
     for file in files.iter().take(LOOKED_INTO) {
         content.images = content.images || is_image(file)?;
-        content.archives = content.archives || ArchiveKind::of(file)?.is_some();
+        content.archives = match content.archives {
+            None => ArchiveKind::of(file)?,
+            known => known,
+        };
     }
     Ok(content)
 }
@@ -187,9 +223,6 @@ pub(super) fn other_files(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(children(folder)?.files.iter().map(name).collect())
 }
 
-/// Requests to a store that are under way at once.
-const AT_ONCE: NonZeroUsize = const { NonZeroUsize::new(32).unwrap() };
-
 fn has_wildcards(url: &Path) -> bool {
     url.file_name().is_some_and(|name| name.to_string_lossy().contains(['*', '?', '[']))
 }
@@ -198,41 +231,9 @@ fn has_wildcards(url: &Path) -> bool {
 ///
 /// # Errors
 /// Those of [`start_of`].
-fn is_image(path: &Path) -> Result<bool, Error> {
+pub(super) fn is_image(path: &Path) -> Result<bool, Error> {
     let (start, name) = (start_of(path, 32)?, path.file_name().and_then(|name| name.to_str()));
     Ok(sniff(&start).is_some() || ConvertedFormat::detect(&start, name).is_some())
-}
-
-/// Chooses the archives among `files`: those of the `forced` kind, otherwise of the kind with the most bytes. Includes
-/// files that only share an extension with files of that kind, so that a damaged archive is not ignored.
-fn chosen(source: &Path, files: Vec<PathBuf>, forced: Option<ArchiveKind>) -> Result<Option<DetectedSource>, Error> {
-    // Many requests to a store are under way at once.
-    let at_once = if is_url(source) { AT_ONCE } else { NonZeroUsize::MIN };
-    let examine = |i: usize| -> Result<_, Error> {
-        let kind = ArchiveKind::of(&files[i])?;
-        Ok((kind, exists(&files[i])?.map_or(0, |meta| meta.len())))
-    };
-    let (mut kinds, mut sizes) = (vec![], vec![]);
-    ordered(at_once, files.len(), 2 * at_once.get(), examine, |_, examined: Result<_, Error>| {
-        let (kind, size) = examined?;
-        kinds.push(kind);
-        sizes.push(size);
-        Ok::<(), Error>(())
-    })?;
-    let bytes = |kind| sizes.iter().zip(&kinds).filter(|(_, k)| **k == Some(kind)).map(|(size, _)| size).sum::<u64>();
-    let all = [ArchiveKind::Tfrecord, ArchiveKind::Webdataset, ArchiveKind::Parquet];
-    let Some(kind) = forced.or_else(|| all.into_iter().filter(|k| bytes(*k) > 0).max_by_key(|k| bytes(*k))) else {
-        return Ok(None);
-    };
-    let of_kind = |k: &Option<ArchiveKind>| *k == Some(kind);
-    let extensions: Vec<_> = files.iter().zip(&kinds).filter(|(_, k)| of_kind(k)).map(|(f, _)| f.extension()).collect();
-    let only = files.len() == 1;
-    let taken = files.iter().zip(&kinds).filter(|(f, k)| only || of_kind(k) || extensions.contains(&f.extension()));
-    let taken = taken.map(|(file, _)| ArchiveFile::new(file)).collect::<Result<Vec<_>, _>>()?;
-    if taken.is_empty() {
-        return Err(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }));
-    }
-    Ok(Some(DetectedSource::Archives(ArchiveFiles { kind, files: taken })))
 }
 
 /// The visible entries of a folder that are no folders.

@@ -2,6 +2,7 @@
 //! folders; sizes and times come from one `stat` per entry. Files with many samples each are in [`archive`].
 
 pub(crate) mod archive;
+mod archive_choice;
 pub(crate) mod clips;
 mod coco;
 mod coco_members;

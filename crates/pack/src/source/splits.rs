@@ -40,10 +40,9 @@ pub(super) fn divide(source: &Path, options: &Options) -> Result<DividedSource, 
         return Ok(divided);
     }
     let found = detect::detect(source, options.from)?;
-    let one = |split: String, found| DividedSource {
-        splits: vec![SplitSource { split, path: source.to_owned(), found }],
-        folders: vec![],
-        left_out: vec![],
+    let one = |split: String, found| {
+        let left_out = left_out_of(&found).to_vec();
+        DividedSource { splits: vec![SplitSource { split, path: source.to_owned(), found }], folders: vec![], left_out }
     };
     match found {
         DetectedSource::Archives(files)
@@ -110,7 +109,7 @@ fn of_file(file: &Path) -> Result<Option<String>, Vec<String>> {
 /// Divides archives by the names of their files.
 fn archives(
     source: &Path,
-    ArchiveFiles { kind, files }: ArchiveFiles,
+    ArchiveFiles { kind, files, mut left_out }: ArchiveFiles,
     options: &Options,
 ) -> Result<DividedSource, Error> {
     let says: Vec<_> = files.iter().map(|file| of_file(&file.path)).collect();
@@ -119,13 +118,12 @@ fn archives(
     let taken: BTreeSet<usize> = groups.values().flatten().copied().collect();
     let others = files.iter().enumerate().filter(|(i, _)| !taken.contains(i)).map(|(_, file)| file.name.as_str());
     let others: Vec<_> = others.collect();
-    let left_out = match others.len() {
-        0 => vec![],
-        _ => vec![format!("{}: of other splits", listed(others.iter().copied()))],
-    };
+    if !others.is_empty() {
+        left_out.push(format!("{}: of other splits", listed(others.iter().copied())));
+    }
     let splits = groups.into_iter().map(|(split, files_of)| {
         let files = files_of.into_iter().map(|i| files[i].clone()).collect();
-        let found = DetectedSource::Archives(ArchiveFiles { kind, files });
+        let found = DetectedSource::Archives(ArchiveFiles { kind, files, left_out: vec![] });
         SplitSource { split, path: source.to_owned(), found }
     });
     Ok(DividedSource { splits: splits.collect(), folders: vec![], left_out })
@@ -248,7 +246,7 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
         check_layout(source, &top)?;
     }
     let own = detect::content(source)?;
-    if options.split_names == SplitNames::Ignored || top.is_empty() || own.archives {
+    if options.split_names == SplitNames::Ignored || top.is_empty() || own.archives.is_some() {
         return Ok(None);
     }
     let mut groups = BTreeMap::<String, Vec<&String>>::new();
@@ -270,7 +268,7 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
     }
     for name in &top {
         let content = detect::content(&source.join(name))?;
-        let empty = !content.folders && !content.images && !content.archives;
+        let empty = !content.folders && !content.images && content.archives.is_none();
         if empty && !ArchiveFiles::is_mds(&source.join(name))? {
             return Ok(None);
         }
@@ -319,7 +317,12 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
         }
         Ok(SplitSource { found: detect::detect(&path, options.from)?, split, path })
     });
-    Ok(Some(DividedSource { splits: splits.collect::<Result<_, Error>>()?, folders: all, left_out }))
+    let splits = splits.collect::<Result<Vec<_>, Error>>()?;
+    for SplitSource { path, found, .. } in &splits {
+        let folder = path.file_name().unwrap_or_default().to_string_lossy();
+        left_out.extend(left_out_of(found).iter().map(|text| format!("in {folder}: {text}")));
+    }
+    Ok(Some(DividedSource { splits, folders: all, left_out }))
 }
 
 /// Refuses folders that are the parts of a known layout, also one folder above them.
@@ -368,8 +371,16 @@ fn half_named(groups: &BTreeMap<String, Vec<&String>>, others: &[&String]) -> St
     )
 }
 
+/// Returns what lies beside archives, and is not packed.
+fn left_out_of(found: &DetectedSource) -> &[String] {
+    match found {
+        DetectedSource::Archives(files) => &files.left_out,
+        _ => &[],
+    }
+}
+
 /// Joins names for a message: the first ones, and how many more there are.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 8;
     let names: Vec<_> = names.collect();
     match names.len() {

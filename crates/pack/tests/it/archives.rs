@@ -9,7 +9,7 @@ use shardtool_format::example::{self, Column, Example, Feature};
 use shardtool_format::frame;
 use shardtool_format::manifest::DType;
 use shardtool_pack::SourceError;
-use shardtool_pack::{Error, OnError, Options, Progress, Shards, SourceKind, Step, pack, plan};
+use shardtool_pack::{Error, OnError, Options, Progress, Shards, SourceKind, Step, index_source, pack, plan};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -602,10 +602,63 @@ fn refuses_other_files_and_names_the_known_formats() {
     let count = with!(Options::new(&tars.source, &destination), shards = Shards::Count(3));
     assert!(refused(&count).contains("its own shards"));
     put(&tars.source.join("photo.jpg"), &jpeg(1, 20, 20));
-    let mixed = pack(&Options::new(&tars.source, destination.with_extension("mixed")), &()).unwrap();
-    assert_eq!((mixed.split.records(), mixed.rejected), (1, 2), "a folder of images, and two other files");
     let globbed = Options::new(tars.source.join("[b]*.tar"), &destination);
     assert_eq!(pack(&globbed, &()).unwrap().split.records(), 3);
+}
+
+#[test]
+fn archives_beside_other_data_are_refused_and_what_is_no_data_is_named() {
+    let Folder { _temp, source, destination } = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
+    let to = |name: &str| destination.with_extension(name);
+    put(&source.join("README.md"), b"about");
+    put(&source.join("docs/more.txt"), b"about");
+    // Damaged, and not another kind.
+    put(&source.join("c.tar"), b"not a tar");
+    let packed = pack(&Options::new(&source, to("one")), &()).unwrap();
+    assert_eq!((packed.samples, packed.split.records(), packed.rejected), (7, 6, 1));
+    assert_eq!(packed.left_out, ["README.md, docs: beside the tars"]);
+    let framed = framed(b"hello");
+    for (name, bytes, from, records) in [
+        ("photo.jpg", jpeg(1, 20, 20), SourceKind::Folder, 0),
+        ("class/photo.jpg", jpeg(1, 20, 20), SourceKind::Folder, 1),
+        ("nested/d.tar", web(9, 2), SourceKind::Folder, 0),
+        ("x.tfrecord", framed, SourceKind::Tfrecord, 0),
+    ] {
+        put(&source.join(name), &bytes);
+        for kind in ["pack", "index"] {
+            let error = match kind {
+                "pack" => pack(&Options::new(&source, to("mixed")), &()).map(drop),
+                _ => index_source(&Options::new(&source, ""), &[], &()).map(drop),
+            };
+            let error = chain(&error.unwrap_err());
+            let first = name.split('/').next().unwrap();
+            for part in ["3 tars", first, "--from webdataset", &format!("--from {}", from_name(from))] {
+                assert!(error.contains(part), "{kind}: {error}");
+            }
+        }
+        assert!(!to("mixed").exists() && !source.join("dataset.json").exists());
+        // Told which, it packs that, and names the others.
+        let out = to(&name.replace(['/', '.'], "-"));
+        let tars = with!(Options::new(&source, &out), from = Some(SourceKind::Webdataset));
+        let packed = pack(&tars, &()).unwrap();
+        assert_eq!(packed.split.records(), 6);
+        assert!(packed.left_out[0].contains(name.split('/').next().unwrap()), "{:?}", packed.left_out);
+        if records > 0 {
+            let images = with!(Options::new(&source, out.with_extension("images")), from = Some(from));
+            let packed = pack(&images, &()).unwrap();
+            assert_eq!(packed.split.records(), records);
+            assert!(packed.rejected >= 3, "the tars are named");
+        }
+        fs::remove_file(source.join(name)).unwrap();
+    }
+    // Class folders hold no archives.
+    let nested = folder(&[("README.md", b"about"), ("data/a.tar", &web(0, 3))]);
+    let error = chain(&pack(&Options::new(&nested.source, to("nested")), &()).unwrap_err());
+    assert!(error.contains("tars lie in") && error.contains("data"), "{error}");
+}
+
+fn from_name(kind: SourceKind) -> &'static str {
+    if kind == SourceKind::Tfrecord { "tfrecord" } else { "folder" }
 }
 
 #[test]

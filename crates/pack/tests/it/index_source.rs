@@ -88,7 +88,7 @@ fn sources(root: &Path) -> Vec<(&'static str, PathBuf)> {
             put(&at("clips").join(format!("c{clip}/{frame:03}.jpg")), &jpeg(clip * 9 + frame, 30, 20));
         }
     }
-    [
+    let others = [
         ("classes", "classes"),
         ("flat", "flat"),
         ("splits", "splits"),
@@ -96,15 +96,22 @@ fn sources(root: &Path) -> Vec<(&'static str, PathBuf)> {
         ("tars", "tars"),
         ("mds", "mds"),
         ("clips", "clips"),
-    ]
-    .map(|(kind, path)| (kind, at(path)))
-    .to_vec()
+    ];
+    #[cfg(feature = "parquet")]
+    let parquet = crate::parquet_source::sources(root);
+    #[cfg(not(feature = "parquet"))]
+    let parquet: [&str; 0] = [];
+    others.into_iter().chain(parquet.map(|kind| (kind, kind))).map(|(kind, path)| (kind, at(path))).collect()
 }
 
 /// The options of a kind of source.
 fn options(kind: &str, source: &Path, destination: &Path) -> Options {
     let mut options = Options::new(source, destination);
-    options.shards = if matches!(kind, "tars" | "mds") { Shards::Size(10_000) } else { Shards::Count(2) };
+    options.shards = if matches!(kind, "tars" | "mds") || kind.starts_with("parquet") {
+        Shards::Size(10_000)
+    } else {
+        Shards::Count(2)
+    };
     options.from = (kind == "clips").then_some(SourceKind::Clips);
     if kind == "list" {
         options.files = vec!["second".to_owned()];

@@ -26,6 +26,8 @@ mod links;
 mod nested;
 mod optimize;
 mod packing;
+#[cfg(feature = "parquet")]
+mod parquet_source;
 mod repair;
 mod resharding;
 mod resume;

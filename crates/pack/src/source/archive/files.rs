@@ -24,6 +24,8 @@ pub(in crate::source) enum ArchiveKind {
 pub(in crate::source) struct ArchiveFiles {
     pub(in crate::source) kind: ArchiveKind,
     pub(in crate::source) files: Vec<ArchiveFile>,
+    /// What lies beside them, and is not packed.
+    pub(in crate::source) left_out: Vec<String>,
 }
 
 /// One archive.
@@ -99,12 +101,12 @@ impl ArchiveFiles {
         for (name, layout) in index::index(folder)? {
             files.push(ArchiveFile { mds: Some(Arc::new(layout)), ..ArchiveFile::new(&folder.join(name))? });
         }
-        Ok(ArchiveFiles { kind: ArchiveKind::Mds, files })
+        Ok(ArchiveFiles { kind: ArchiveKind::Mds, files, left_out: vec![] })
     }
 }
 
 impl ArchiveKind {
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::source) fn name(self) -> &'static str {
         match self {
             ArchiveKind::Tfrecord => "tfrecord",
             ArchiveKind::Webdataset => "webdataset",

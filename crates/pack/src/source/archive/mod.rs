@@ -212,10 +212,13 @@ impl Archives {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn why_not_in_place(&self) -> Result<Option<(PathBuf, String)>, Error> {
-        let packed = |what| format!("{what}; `shardtool pack` makes a dataset of it");
+        let packed = |what: &str| format!("{what}; `shardtool pack` makes a dataset of it");
         for SurveyedFile { file, .. } in &self.files {
             let problem = match self.kind {
-                ArchiveKind::Parquet => packed("values in Parquet are not read where they lie"),
+                ArchiveKind::Parquet => match parquet_why_not_in_place(file, &self.roles)? {
+                    Some(problem) => packed(&problem),
+                    None => continue,
+                },
                 ArchiveKind::Tfrecord => packed("these records are not read with other options where they lie"),
                 ArchiveKind::Webdataset | ArchiveKind::Mds => {
                     match stream::is_compressed(&file.path).map_err(Error::io("read", &file.path))? {
@@ -269,6 +272,14 @@ fn stored_names<'f>(
 
 #[cfg(not(feature = "parquet"))]
 fn stored_names<'f>(_: impl Iterator<Item = &'f SurveyedFile>, _: &Roles) -> Result<Option<Vec<String>>, Error> {
+    Ok(None)
+}
+
+#[cfg(feature = "parquet")]
+use parquet::why_not_in_place as parquet_why_not_in_place;
+
+#[cfg(not(feature = "parquet"))]
+fn parquet_why_not_in_place(_: &ArchiveFile, _: &Roles) -> Result<Option<String>, Error> {
     Ok(None)
 }
 

@@ -16,8 +16,33 @@ pub(crate) struct Sample<'a> {
     pub(crate) members: u64,
     /// All other fields.
     pub(crate) fields: Vec<(Cow<'a, str>, Values)>,
-    /// Byte strings of the sample and their offsets in the file, if it is not compressed.
-    pub(crate) stored: Vec<(u64, &'a [u8])>,
+    /// Byte strings of the sample that lie in the file as they are.
+    pub(crate) stored: Vec<StoredValue<'a>>,
+}
+
+/// A byte string, and where it lies in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredValue<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The parts of it that lie in the file, in order.
+    pub(crate) parts: Vec<StoredPart>,
+}
+
+/// Bytes that lie in a file as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredPart {
+    /// Offset in the value.
+    pub(crate) at: usize,
+    pub(crate) length: usize,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+}
+
+impl<'a> StoredValue<'a> {
+    /// Makes a value that lies in one piece at an offset.
+    pub(crate) fn whole(offset: u64, bytes: &'a [u8]) -> Self {
+        StoredValue { bytes, parts: vec![StoredPart { at: 0, length: bytes.len(), offset }] }
+    }
 }
 
 /// A sample and its position in the file.

@@ -11,7 +11,7 @@ pub(super) mod index;
 
 use super::files::ArchiveFile;
 use super::roles::Roles;
-use super::sample::{Sample, SampleVisitor, VisitedSample};
+use super::sample::{Sample, SampleVisitor, StoredValue, VisitedSample};
 use super::stream::{self, append, fill, skip};
 use crate::sample::Values;
 use crate::{Error, Reason};
@@ -127,7 +127,7 @@ fn sample<'a>(
         let size = usize::try_from(size).ok().filter(|size| *size <= body.len());
         let (value, rest) = body.split_at(size.ok_or_else(|| column.damaged())?);
         body = rest;
-        parts.push((offset + (data.len() - rest.len() - value.len()) as u64, value));
+        parts.push(StoredValue::whole(offset + (data.len() - rest.len() - value.len()) as u64, value));
         if Some(i) == at {
             stored = Some(value);
             continue;

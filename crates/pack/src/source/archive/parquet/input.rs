@@ -1,5 +1,6 @@
 //! The bytes of a Parquet file, read by position.
 
+use super::places::Places;
 use crate::input;
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
@@ -12,13 +13,16 @@ use std::sync::Arc;
 pub(super) struct Input {
     file: Arc<input::Input>,
     length: u64,
+    places: Arc<Places>,
 }
 
 impl Input {
+    /// Reads a file, and tells `places` where its bytes lie.
+    ///
     /// # Errors
     /// Those of reading the file's length.
-    pub(super) fn new(file: input::Input) -> io::Result<Self> {
-        Ok(Input { length: file.length()?, file: Arc::new(file) })
+    pub(super) fn new(file: input::Input, places: Arc<Places>) -> io::Result<Self> {
+        Ok(Input { length: file.length()?, file: Arc::new(file), places })
     }
 }
 
@@ -43,7 +47,9 @@ impl ChunkReader for Input {
         }
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, start)?;
-        Ok(bytes.into())
+        let bytes = Bytes::from(bytes);
+        self.places.set_read(start, &bytes);
+        Ok(bytes)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod input;
 mod pages;
+mod places;
 
 use super::files::ArchiveFile;
 use super::json;
@@ -14,13 +15,18 @@ use crate::source::nested::Nesting;
 use crate::{ArchiveError, Error, Reason};
 use input::Input;
 use pages::CheckedGroup;
+use parquet::basic::{Compression, Encoding};
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::TreeBuilder;
 use parquet::record::{Field, List, Row};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
+use places::Places;
 use serde_json::Value as JsonValue;
 use shardtool_decode::catch_library_panic;
+use shardtool_format::index::MAX_FEATURE_BYTES;
 use shardtool_format::manifest::DType;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,8 +41,9 @@ const ROWS: usize = 16;
 /// # Errors
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
-    let opened = open(file)?;
-    let mut rows = Rows { number: 0, visit };
+    let places = Arc::<Places>::default();
+    let opened = open(file, &places)?;
+    let mut rows = Rows { number: 0, places, visit };
     match guarded(|| SerializedFileReader::new(opened)) {
         Ok(reader) => {
             let schema = reader.metadata().file_metadata().schema_descr_ptr();
@@ -54,8 +61,9 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
     }
 }
 
-fn open(file: &ArchiveFile) -> Result<Input, Error> {
-    crate::input::Input::open(&file.path).and_then(Input::new).map_err(Error::io("read", &file.path))
+fn open(file: &ArchiveFile, places: &Arc<Places>) -> Result<Input, Error> {
+    let opened = crate::input::Input::open(&file.path).and_then(|file| Input::new(file, places.clone()));
+    opened.map_err(Error::io("read", &file.path))
 }
 
 /// Treats a panic of the library, which some unknown types cause, as damage.
@@ -66,6 +74,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
 
 struct Rows<'a> {
     number: u64,
+    places: Arc<Places>,
     visit: &'a mut dyn SampleVisitor,
 }
 
@@ -82,7 +91,10 @@ impl Rows<'_> {
             match if wanted { Some(&schema) } else { without.as_ref() } {
                 Some(columns) => {
                     let rows = TreeBuilder::new().with_batch_size(ROWS);
-                    let rows = guarded(|| rows.as_iter(columns.clone(), &CheckedGroup(&*reader.get_row_group(i)?)));
+                    let rows = guarded(|| {
+                        let group = reader.get_row_group(i)?;
+                        rows.as_iter(columns.clone(), &CheckedGroup { group: &*group, places: &self.places })
+                    });
                     let mut rows = match rows {
                         Ok(rows) => rows,
                         Err(damage) => return self.lost(start, damage),
@@ -111,6 +123,8 @@ impl Rows<'_> {
 
     fn row(&mut self, range: std::ops::Range<u64>, row: Row, image: Option<&str>, roles: &Roles) -> Result<(), Error> {
         let (mut key, mut stored, mut elsewhere, mut fields, mut wrong) = (None, None, None, vec![], None);
+        let mut strings = vec![];
+        row.get_column_iter().for_each(|(_, field)| byte_strings(field, &mut strings));
         let mut push = |name, field| {
             if let Err(reason) = push(name, field, &roles.nesting, &mut fields) {
                 wrong.get_or_insert(reason);
@@ -138,7 +152,8 @@ impl Rows<'_> {
             // An image that was not read counts as present.
             (_, key) => {
                 let image = stored.as_ref().map(|bytes| bytes.data());
-                Ok(Sample { key: key.map(Cow::Owned), image, image_name: None, members: 0, fields, stored: vec![] })
+                let stored = strings.iter().filter_map(|bytes| self.places.find(bytes.data())).collect();
+                Ok(Sample { key: key.map(Cow::Owned), image, image_name: None, members: 0, fields, stored })
             }
         };
         self.item(range, sample)
@@ -261,6 +276,16 @@ fn push(
     Ok(())
 }
 
+/// Adds the long byte strings of a field, which stay where they are.
+fn byte_strings(field: &Field, strings: &mut Vec<ByteArray>) {
+    match field {
+        Field::Bytes(bytes) if bytes.len() > MAX_FEATURE_BYTES => strings.push(bytes.clone()),
+        Field::Group(row) => row.get_column_iter().for_each(|(_, field)| byte_strings(field, strings)),
+        Field::ListInternal(list) => list.elements().iter().for_each(|field| byte_strings(field, strings)),
+        _ => {}
+    }
+}
+
 /// Returns whether a value is a list of lists or of structs.
 fn is_nested(field: &Field) -> bool {
     let inner = |field: &Field| matches!(field, Field::ListInternal(_) | Field::Group(_));
@@ -360,7 +385,7 @@ fn elements(list: &List) -> Option<Values> {
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Vec<String>>, Error> {
-    let opened = open(file)?;
+    let opened = open(file, &Arc::default())?;
     let reader = match guarded(|| SerializedFileReader::new(opened)) {
         Ok(reader) => reader,
         Err(error) => {
@@ -386,6 +411,51 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
     };
     Ok(roles.labels().find_map(names).or_else(objects))
 }
+
+/// Share of an image column's bytes that must lie in the file as they are, in percent: the rest would be in the index.
+const IN_PLACE: i64 = 80;
+
+/// Returns why the images of a file cannot be read where they lie; `None` if they can.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn why_not_in_place(file: &ArchiveFile, roles: &Roles) -> Result<Option<String>, Error> {
+    let opened = open(file, &Arc::default())?;
+    // What is damaged was surveyed, and is rejected.
+    let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let Some(image) = image(&schema, roles) else { return Ok(None) };
+    let chunks = || reader.metadata().row_groups().iter().flat_map(|group| group.columns());
+    let of_image = |chunk: &&ColumnChunkMetaData| {
+        let path = chunk.column_descr().path().parts();
+        path.first() == Some(&image) && path.get(1).is_none_or(|member| member == MEMBERS[0])
+    };
+    let (mut stored, mut whole) = (0i64, 0i64);
+    for chunk in chunks().filter(of_image) {
+        match chunk.compression() {
+            Compression::UNCOMPRESSED | Compression::SNAPPY => {}
+            other => {
+                let name = other.to_string();
+                let name = name.split('(').next().unwrap_or(&name);
+                return Ok(Some(format!("the images of column {image:?} are compressed by {name} ({READABLE})")));
+            }
+        }
+        if chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
+            return Ok(Some(format!("the images of column {image:?} have the encoding DELTA_BYTE_ARRAY ({READABLE})")));
+        }
+        stored = stored.saturating_add(chunk.compressed_size());
+        whole = whole.saturating_add(chunk.uncompressed_size());
+    }
+    let small = i128::from(stored) * 100 < i128::from(whole) * i128::from(IN_PLACE);
+    Ok(small.then(|| {
+        let share = i128::from(stored) * 100 / i128::from(whole.max(1));
+        format!("the images of column {image:?} are compressed by SNAPPY to {share} % of their bytes ({READABLE})")
+    }))
+}
+
+/// What is read in place.
+const READABLE: &str =
+    "images of Parquet are read in place if no codec compresses them, or SNAPPY by less than a fifth";
 
 /// Returns the first member with this name, at any depth.
 fn find<'v>(value: &'v JsonValue, name: &str) -> Option<&'v JsonValue> {

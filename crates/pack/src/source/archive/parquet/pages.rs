@@ -1,6 +1,7 @@
-//! Checks counts in the pages of a row group before the library allocates what they claim.
+//! Checks counts in the pages of a row group before the library allocates what they claim, and notes where their values lie.
 
-use parquet::basic::Encoding;
+use super::places::Places;
+use parquet::basic::{Compression, Encoding, Type as PhysicalType};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
@@ -8,20 +9,25 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::RowGroupReader;
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
+use std::sync::Arc;
 
 /// Values of a page in a delta encoding, at most: the library reserves 4 bytes for the length of each.
 const MAX_LENGTHS: u64 = 1 << 24;
 
 /// A row group whose pages are checked.
-pub(super) struct CheckedGroup<'a>(pub(super) &'a dyn RowGroupReader);
+pub(super) struct CheckedGroup<'a> {
+    pub(super) group: &'a dyn RowGroupReader,
+    /// Where the values of its pages lie.
+    pub(super) places: &'a Arc<Places>,
+}
 
 impl RowGroupReader for CheckedGroup<'_> {
     fn metadata(&self) -> &RowGroupMetaData {
-        self.0.metadata()
+        self.group.metadata()
     }
 
     fn num_columns(&self) -> usize {
-        self.0.num_columns()
+        self.group.num_columns()
     }
 
     fn get_column_page_reader(&self, column: usize) -> Result<Box<dyn PageReader>> {
@@ -29,15 +35,18 @@ impl RowGroupReader for CheckedGroup<'_> {
         let description = schema.column(column);
         let level_kinds = [description.max_rep_level(), description.max_def_level()];
         let level_kinds = level_kinds.into_iter().filter(|most| *most > 0).count();
-        Ok(Box::new(CheckedPages { pages: self.0.get_column_page_reader(column)?, level_kinds }))
+        let compression = self.metadata().column(column).compression();
+        let is_bytes = description.physical_type() == PhysicalType::BYTE_ARRAY;
+        let places = is_bytes.then(|| (self.places.clone(), compression));
+        Ok(Box::new(CheckedPages { pages: self.group.get_column_page_reader(column)?, level_kinds, places }))
     }
 
     fn get_column_bloom_filter(&self, column: usize) -> Option<&Sbbf> {
-        self.0.get_column_bloom_filter(column)
+        self.group.get_column_bloom_filter(column)
     }
 
     fn get_row_iter(&self, projection: Option<Type>) -> Result<RowIter<'_>> {
-        self.0.get_row_iter(projection)
+        self.group.get_row_iter(projection)
     }
 }
 
@@ -45,12 +54,19 @@ struct CheckedPages {
     pages: Box<dyn PageReader>,
     /// Kinds of levels (repetition, definition) that precede the values of a page.
     level_kinds: usize,
+    /// Where the places of byte strings go.
+    places: Option<(Arc<Places>, Compression)>,
 }
 
 impl CheckedPages {
     fn checked(&self, page: Option<Page>) -> Result<Option<Page>> {
         match page.as_ref().map_or(Ok(()), |page| self.check(page)) {
-            Ok(()) => Ok(page),
+            Ok(()) => {
+                if let (Some(page), Some((places, compression))) = (&page, &self.places) {
+                    places.add(page, *compression);
+                }
+                Ok(page)
+            }
             Err(problem) => Err(ParquetError::General(format!("a page that {problem}"))),
         }
     }
@@ -222,7 +238,7 @@ mod tests {
     }
 
     fn accepts(page: Page, level_kinds: usize) -> bool {
-        CheckedPages { pages: Box::new(One(Some(page))), level_kinds }.get_next_page().is_ok()
+        CheckedPages { pages: Box::new(One(Some(page))), level_kinds, places: None }.get_next_page().is_ok()
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::files::ArchiveFile;
 use super::header_limit::{Allowance, HeaderLimit, MAX_HEADER};
 use super::json;
 use super::roles::Roles;
-use super::sample::{Sample, SampleVisitor, VisitedSample};
+use super::sample::{Sample, SampleVisitor, StoredValue, VisitedSample};
 use super::stream::{self, Compression, append, compression};
 use super::survey;
 use crate::input::Input;
@@ -248,7 +248,11 @@ impl<'a> Reader<'a> {
             Some(reason) => Err(reason),
             None => sample(&key, &members, &names, &data, self.roles).map(|mut sample| {
                 let contents = members.iter().map(|(_, range)| &data[range.clone()]);
-                sample.stored = offsets.into_iter().zip(contents).collect();
+                sample.stored = offsets
+                    .into_iter()
+                    .zip(contents)
+                    .map(|(offset, bytes)| StoredValue::whole(offset, bytes))
+                    .collect();
                 sample
             }),
         };

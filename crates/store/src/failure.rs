@@ -11,8 +11,8 @@ use std::time::Duration;
 /// How often a refusal is repeated: credentials may have expired under way, and are then renewed.
 const REFUSALS: u32 = 2;
 
-/// Codes of status 404 if the bucket (S3, GCS) or container (Azure) does not exist.
-const NO_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+/// Codes of status 404 if the bucket (S3, GCS), the container (Azure) or the dataset (Hugging Face) does not exist.
+const NO_BUCKET: [&str; 4] = ["NoSuchBucket", "ContainerNotFound", "RepoNotFound", "RevisionNotFound"];
 
 /// Codes of status 409 if another request was writing the object, of which S3 says that the request is to be repeated.
 const BUSY: [&str; 2] = ["ConditionalRequestConflict", "OperationAborted"];

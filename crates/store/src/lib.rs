@@ -1,9 +1,10 @@
 //! Bytes of objects in stores, by URL: S3 (`s3://BUCKET/KEY`), Google Cloud Storage (`gs://`), Azure (`az://`), HDFS
-//! (`hdfs://`) and web servers (`http://`, `https://`). The interface is synchronous.
+//! (`hdfs://`), the Hugging Face Hub (`hf://`) and web servers (`http://`, `https://`). The interface is synchronous.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `url` | which paths are URLs, and what they name |
+//! | `repository` | which dataset of the Hugging Face Hub a URL names |
 //! | `object` | one object: its length, and ranges of its bytes |
 //! | `window` | reads one object from its start to its end, with the next bytes under way |
 //! | `cache` | objects on a local disk, shared by the processes of a machine |
@@ -44,6 +45,7 @@ mod new_file;
 mod object;
 #[cfg(feature = "remote")]
 mod process;
+mod repository;
 #[cfg(feature = "remote")]
 mod request;
 #[cfg(not(feature = "remote"))]
@@ -64,7 +66,8 @@ pub use url::{is_url, lacks_slash, local_path};
 pub use version::{Condition, Found, Version};
 pub use window::Window;
 pub use write::{
-    Existing, clean_up, find, is_empty, is_writable, list, list_beginning, put, put_if, remove, unfinished,
+    Existing, clean_up, find, is_empty, is_listed, is_writable, list, list_beginning, pinned, put, put_if, remove,
+    unfinished,
 };
 
 use std::sync::OnceLock;

@@ -1,10 +1,11 @@
 //! Which paths are URLs, and what they name.
 
+use crate::repository::Repository;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The schemes that name objects in stores.
-const SCHEMES: [(&str, Service); 9] = [
+const SCHEMES: [(&str, Service); 10] = [
     ("s3", Service::S3),
     ("s3a", Service::S3),
     ("gs", Service::Gcs),
@@ -14,6 +15,7 @@ const SCHEMES: [(&str, Service); 9] = [
     ("http", Service::Http),
     ("https", Service::Http),
     ("hdfs", Service::Hdfs),
+    ("hf", Service::Hub),
 ];
 
 /// What ends a scheme.
@@ -27,13 +29,15 @@ pub(crate) enum Service {
     Azure,
     Http,
     Hdfs,
+    Hub,
 }
 
 /// The URL of an object, or of the common prefix of several ("folder").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) service: Service,
-    /// Scheme and authority: `s3://bucket`, `http://host:port`, `hdfs://`. One client serves one root.
+    /// Scheme and authority: `s3://bucket`, `http://host:port`, `hdfs://`, `hf://datasets/OWNER/NAME@REVISION`. One client serves one
+    /// root.
     pub(crate) root: String,
     /// The key, without a leading slash.
     pub(crate) key: String,
@@ -53,6 +57,11 @@ impl Url {
             let known: Vec<_> = SCHEMES.iter().map(|(name, _)| format!("{name}://")).collect();
             return Err(invalid(format!("unknown scheme {scheme}:// (known: {}, file://)", known.join(", "))));
         };
+        if *service == Service::Hub {
+            let (_, key) = Repository::parse(rest).map_err(invalid)?;
+            let root = text[..text.len() - key.len()].trim_end_matches('/').to_owned();
+            return Ok(Url { service: *service, root, key: key.trim_matches('/').to_owned() });
+        }
         let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
         // `hdfs:///PATH` lies in the default file system of Hadoop's configuration.
         if authority.is_empty() && *service != Service::Hdfs {
@@ -122,6 +131,9 @@ mod tests {
         assert_eq!(parse("http://127.0.0.1:80/x/"), of(Service::Http, "http://127.0.0.1:80", "x"));
         assert_eq!(parse("hdfs://host:8020/a/b"), of(Service::Hdfs, "hdfs://host:8020", "a/b"));
         assert_eq!(parse("hdfs:///a/b"), of(Service::Hdfs, "hdfs://", "a/b"));
+        assert_eq!(parse("hf://datasets/a/b@v1/c/d"), of(Service::Hub, "hf://datasets/a/b@v1", "c/d"));
+        assert_eq!(parse("hf://datasets/a/b"), of(Service::Hub, "hf://datasets/a/b", ""));
+        assert!(parse("hf://a/b").unwrap_err().contains("only datasets"));
         assert!(parse("s3:///a").unwrap_err().contains("no bucket"));
         assert!(parse("ftp://h/a").unwrap_err().contains("unknown scheme ftp://"));
         assert!(parse("https://h/a?token=1").is_err());

@@ -1,13 +1,14 @@
 //! Writes and removes whole objects, and lists them.
 
 use crate::new_file::new_file_of;
+use crate::repository::Repository;
 use crate::request;
-use crate::url::{Service, Url};
-use crate::verb::{List, Payload, Put, Remove, Whole};
+use crate::url::{Service, Url, is_url};
+use crate::verb::{Commit, List, Payload, Put, Remove, Whole};
 use crate::version::{Condition, Found, Version};
 use shardtool_format::checksum::crc32c;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The time for removing what a failed operation left. A store that is down should not delay its error message for long.
@@ -27,12 +28,38 @@ pub enum Existing {
     Keep,
 }
 
-/// Returns whether objects can be written below a URL: not to web servers.
+/// Returns whether objects can be written below a URL: not to web servers, nor to the Hugging Face Hub.
 ///
 /// # Errors
 /// `InvalidInput` if the path is not a URL.
 pub fn is_writable(path: &Path) -> io::Result<bool> {
+    Ok(!matches!(Url::parse(path)?.service, Service::Http | Service::Hub))
+}
+
+/// Returns whether objects below a URL can be listed: not those of web servers.
+///
+/// # Errors
+/// `InvalidInput` if the path is not a URL.
+pub fn is_listed(path: &Path) -> io::Result<bool> {
     Ok(Url::parse(path)?.service != Service::Http)
+}
+
+/// Returns the same path with the commit that its revision is now, if it is of a dataset on the Hugging Face Hub and names none; any
+/// other path unchanged.
+///
+/// # Errors
+/// As [`crate::Object::open`].
+pub fn pinned(path: &Path) -> io::Result<PathBuf> {
+    if !is_url(path) {
+        return Ok(path.to_owned());
+    }
+    let url = Url::parse(path)?;
+    let repository = url.root.strip_prefix("hf://").and_then(|name| Repository::parse(name).ok());
+    let Some((repository, _)) = repository.filter(|(repository, _)| repository.commit().is_none()) else {
+        return Ok(path.to_owned());
+    };
+    let commit = request::send(&url, Commit)?;
+    Ok(Path::new(&repository.at(&commit)).join(&url.key))
 }
 
 /// Writes an object with one request. It exists whole or not at all.
@@ -106,8 +133,8 @@ pub fn is_empty(folder: &Path, ignored: &'static str) -> io::Result<bool> {
 /// As [`list`].
 pub fn list_beginning(folder: &Path, start: &'static str) -> io::Result<Vec<String>> {
     let url = Url::parse(folder)?;
-    if url.service == Service::Hdfs {
-        // It lists folders, not names from one on.
+    if matches!(url.service, Service::Hdfs | Service::Hub) {
+        // They list folders, not names from one on.
         let names = request::send(&url, List::Folder)?;
         return Ok(names.into_iter().filter(|name| name.starts_with(start)).collect());
     }

@@ -93,11 +93,20 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
             expected: "none: an index leaves images as they are (`pack` changes them)",
         });
     }
+    // What is described is that of one commit.
+    let pinned = |path: &Path| shardtool_store::pinned(path).map_err(Error::io("read", path));
+    options.source = pinned(&options.source)?;
+    options.images = options.images.as_deref().map(pinned).transpose()?;
     if options.destination.as_os_str().is_empty() {
         options.destination = match (&options.images, folder_of(&local_path(&options.source))?) {
             (Some(images), _) if !is_url(images) => images.clone(),
             (_, folder) => folder,
         };
+        let place = &options.destination;
+        if is_url(place) && !shardtool_store::is_writable(place).map_err(Error::io("write", place))? {
+            let problem = "nothing can be written there; name a folder for the dataset: --out DIR".to_owned();
+            return Err(Error::Source(SourceError::Virtual { path: place.clone(), problem }));
+        }
     }
     let source = options.images.clone().unwrap_or_else(|| options.source.clone());
     let virtual_source = VirtualSource::new(&source, &options.destination, sources)?;

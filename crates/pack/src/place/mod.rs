@@ -30,13 +30,13 @@ use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Refuses a web server as the destination. Sends no request.
+/// Refuses a web server or the Hugging Face Hub as the destination. Sends no request.
 ///
 /// # Errors
 /// [`Error::Io`] of the kind `Unsupported`, and of URLs that are wrong.
 pub(crate) fn check_writable(destination: &Path) -> Result<(), Error> {
     let written = || match shardtool_store::is_url(destination) && !shardtool_store::is_writable(destination)? {
-        true => Err(io::Error::new(ErrorKind::Unsupported, "web servers are only read")),
+        true => Err(io::Error::new(ErrorKind::Unsupported, "web servers and the Hugging Face Hub are only read")),
         false => Ok(()),
     };
     written().map_err(Error::io("write", destination))

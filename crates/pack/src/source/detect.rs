@@ -9,7 +9,7 @@ use crate::input::Found;
 use crate::{Error, SourceKind};
 use shardtool_decode::{ConvertedFormat, sniff};
 use shardtool_read::glob_files;
-use shardtool_store::{is_url, is_writable};
+use shardtool_store::{is_listed, is_url};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     };
     let Some(meta) = meta else {
         let path = source.to_owned();
-        if in_store && !is_writable(source).map_err(Error::io("read", source))? {
+        if in_store && !is_listed(source).map_err(Error::io("read", source))? {
             // Web servers list nothing.
             return Err(Error::Source(SourceError::NoObject { path }));
         }

@@ -31,6 +31,9 @@ fn note(refusal: Option<Refusal>) {
     let _ = LAST.try_with(|last| last.replace(refusal));
 }
 
+/// Headers with the code of a refusal: of Azure, and of the Hugging Face Hub.
+const CODES: [&str; 2] = ["x-ms-error-code", "x-error-code"];
+
 /// Connections whose refusals [`noting`] returns.
 #[derive(Debug)]
 pub(super) struct Noted(pub(super) HttpClient);
@@ -45,7 +48,7 @@ impl HttpService for Noted {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        let header = parts.headers.get("x-ms-error-code").and_then(|code| code.to_str().ok()).map(str::to_owned);
+        let header = CODES.iter().find_map(|name| parts.headers.get(*name)?.to_str().ok()).map(str::to_owned);
         let body = body.bytes().await?;
         let code = header.or_else(|| code_of(&body)).unwrap_or_default();
         note(Some(Refusal { status: status.as_u16(), code }));

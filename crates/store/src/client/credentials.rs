@@ -30,6 +30,10 @@ pub(crate) fn hint(url: &Url) -> &'static str {
             "the name node is that of the URL, or of fs.defaultFS in core-site.xml in HADOOP_CONF_DIR or HADOOP_HOME/etc/hadoop; \
              the user is HADOOP_USER_NAME, or the one of the process; Kerberos tickets are those of kinit"
         }
+        Service::Hub => {
+            "a token is taken from HF_TOKEN, else from HF_TOKEN_PATH or the file of `hf auth login`; datasets that are private or gated \
+             need one whose owner may read them; HF_ENDPOINT chooses the server"
+        }
         Service::Http => "the server refuses the request; no credentials are sent to http:// and https:// URLs",
     }
 }

@@ -6,17 +6,21 @@
 //! | `credentials` | where credentials come from, and how their failures are distinguished from those of the store |
 //! | `answer` | status and code of the answers that refuse a request |
 //! | `hdfs` | HDFS, with what its client lacks of an object store |
+//! | `hub` | datasets on the Hugging Face Hub |
 
 pub(crate) mod answer;
 pub(crate) mod credentials;
 #[cfg(feature = "hdfs")]
 pub(crate) mod hdfs;
+pub(crate) mod hub;
 mod profile;
 
 use crate::checksum::{Carrier, Signer};
+use crate::repository::Repository;
 use crate::url::{Service, Url};
 use answer::Noted;
 use credentials::Named;
+use hub::Hub;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::client::{HttpClient, HttpConnector, ReqwestConnector};
@@ -40,12 +44,14 @@ pub(crate) struct Client {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// The same client, for uploads in parts. Web servers have none.
     pub(crate) uploads: Option<Arc<dyn MultipartStore>>,
+    /// The same client, if it is of the Hub.
+    pub(crate) hub: Option<Arc<Hub>>,
 }
 
 impl Client {
     fn new<S: ObjectStore + MultipartStore>(store: S) -> Self {
         let store = Arc::new(store);
-        Client { objects: store.clone(), uploads: Some(store) }
+        Client { objects: store.clone(), uploads: Some(store), hub: None }
     }
 }
 
@@ -125,7 +131,14 @@ pub(crate) fn connect(url: &Url, purpose: Purpose) -> io::Result<Client> {
         Service::Http => {
             let builder = HttpBuilder::new().with_url(&url.root).with_client_options(options(true, purpose)?);
             let builder = builder.with_retry(no_retries()).with_http_connector(Connector::default());
-            Client { objects: Arc::new(builder.build().map_err(invalid)?), uploads: None }
+            Client { objects: Arc::new(builder.build().map_err(invalid)?), uploads: None, hub: None }
+        }
+        Service::Hub => {
+            let (_, name) = url.root.split_once("://").unwrap_or_default();
+            let (repository, _) =
+                Repository::parse(name).map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
+            let hub = Arc::new(Hub::connect(repository, purpose)?);
+            Client { objects: hub.clone(), uploads: None, hub: Some(hub) }
         }
         #[cfg(feature = "hdfs")]
         Service::Hdfs => Client::new(hdfs::Hdfs::connect(url).map_err(invalid)?),
@@ -171,14 +184,18 @@ fn options(allow_http: bool, purpose: Purpose) -> io::Result<ClientOptions> {
     if purpose != Purpose::Write {
         options = options.with_read_timeout(SILENCE.min(crate::time_limit()));
     }
-    // Containers often have no certificates of their own.
-    if rustls_native_certs::load_native_certs().certs.is_empty() {
+    if lacks_certificates() {
         options = options.with_no_system_certificates(true);
         for der in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
             options = options.with_root_certificate(Certificate::from_der(der).map_err(io::Error::other)?);
         }
     }
     Ok(options)
+}
+
+/// Returns whether the system has no certificates of its own, as many containers.
+fn lacks_certificates() -> bool {
+    rustls_native_certs::load_native_certs().certs.is_empty()
 }
 
 /// Chooses the implementation of TLS, unless the program has chosen one.

@@ -5,6 +5,7 @@
 //! | `Describe` | length, version and CRC32C of an object |
 //! | `Range` | bytes of a range |
 //! | `Whole` | a whole object, if it is not too long |
+//! | `Commit` | the commit of a dataset on the Hugging Face Hub |
 //! | `List` | names of objects in a folder |
 //! | `Put` | the version of an object that is written whole |
 //! | `Remove` | nothing: the object does not exist any more |
@@ -66,6 +67,13 @@ pub(crate) struct Whole {
 
 impl Verb for Whole {
     type Answer = Option<Found>;
+}
+
+/// Asks for the commit of a dataset on the Hugging Face Hub.
+pub(crate) struct Commit;
+
+impl Verb for Commit {
+    type Answer = String;
 }
 
 /// Lists names of objects.

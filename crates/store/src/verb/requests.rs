@@ -1,6 +1,8 @@
 //! Makes the requests of the verbs, with the clients of `object_store`.
 
-use super::{Abort, Begin, Begun, Describe, Description, Join, List, Mode, Part, Put, Range, Remove, Verb, Whole};
+use super::{
+    Abort, Begin, Begun, Commit, Describe, Description, Join, List, Mode, Part, Put, Range, Remove, Verb, Whole,
+};
 use crate::checksum::{Sent, StoredCrc32c};
 use crate::client::{Client, Purpose, answer};
 use crate::failure::{Failure, Problem};
@@ -99,6 +101,16 @@ impl Request for Whole {
 
     fn bytes(answer: &Option<Found>) -> usize {
         answer.as_ref().map_or(0, |found| found.bytes.len())
+    }
+}
+
+impl Request for Commit {
+    async fn send(&self, client: &Client, _: &Key) -> Result<String, Problem> {
+        let hub = client
+            .hub
+            .as_ref()
+            .ok_or_else(|| Failure::Unsupported("only the Hugging Face Hub has commits".to_owned()))?;
+        hub.commit().await
     }
 }
 

@@ -43,6 +43,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("mds", sources::mds),
     ("list", sources::list),
     ("coco", sources::coco),
+    ("tar_in_place", sources::tar_in_place),
+    ("parquet_in_place", sources::parquet_in_place),
 ];
 
 /// TFRecord frames: an accepted frame is the one that its data frames to.

@@ -1,6 +1,8 @@
-//! Targets for what `pack` reads: archives and lists, as files. Whatever they hold, `plan` surveys them or returns an error.
+//! Targets for what `pack` and `index` read: archives and lists, as files. Whatever they hold, `plan` surveys them or returns an error,
+//! and what is read in place is what is packed.
 
-use shardtool_pack::{Options, SourceKind, plan};
+use shardtool_pack::{Options, SourceKind, index_source, pack_splits, plan};
+use shardtool_read::Dataset;
 use std::cell::LazyCell;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -27,6 +29,49 @@ fn survey(kind: SourceKind, source: &str, files: &[(&str, &[u8])]) {
             assert_eq!(images, plan.images(), "every image has a shard");
         }
     });
+}
+
+/// Indexes an archive, and packs it: each accepts what the other does, and the records are the same.
+fn in_place(kind: SourceKind, name: &str, bytes: &[u8]) {
+    FOLDER.with(|folder| {
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at(name), bytes).expect("written");
+        let (place, set) = (at("in place"), at("packed"));
+        for folder in [&place, &set] {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let options = |destination: &Path| {
+            let mut options = Options::new(at(name), destination);
+            (options.from, options.jobs) = (Some(kind), NonZeroUsize::MIN);
+            options
+        };
+        let Ok(indexed) = index_source(&options(&place), &[], &()) else { return };
+        let packed = pack_splits(&options(&set), &()).expect("what is indexed can be packed");
+        let counts = |splits: &[shardtool_pack::Summary]| -> Vec<_> {
+            splits.iter().map(|split| (split.samples, split.rejected, split.split.fingerprint())).collect()
+        };
+        assert_eq!(counts(&indexed.splits), counts(&packed));
+        let source = folder.path().to_str().expect("UTF-8").to_owned();
+        let read = shardtool_read::Options::default().with_sources([source]);
+        let (place, set) =
+            (Dataset::open_with(&place, read).expect("a dataset"), Dataset::open(&set).expect("a dataset"));
+        for (one, other) in place.splits().iter().zip(set.splits()) {
+            for id in 0..other.len() {
+                let (one, other) = (one.get(id).expect("a record in place"), other.get(id).expect("a packed record"));
+                assert_eq!(one.data(), other.data(), "record {id}");
+            }
+        }
+    });
+}
+
+/// WebDataset tars that stay where they are.
+pub fn tar_in_place(bytes: &[u8]) {
+    in_place(SourceKind::Webdataset, "b.tar", bytes);
+}
+
+/// Parquet files that stay where they are.
+pub fn parquet_in_place(bytes: &[u8]) {
+    in_place(SourceKind::Parquet, "b.parquet", bytes);
 }
 
 /// WebDataset tars.

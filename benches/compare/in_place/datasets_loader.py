@@ -1,4 +1,4 @@
-"""Hugging Face datasets with `imagefolder`, and a DataLoader with two workers: datasets_loader.py FOLDER CACHE"""
+"""Hugging Face datasets and a DataLoader with two workers: datasets_loader.py imagefolder|parquet FOLDER CACHE"""
 
 import pathlib
 import sys
@@ -16,15 +16,24 @@ def steps(rows):
     return {"image": [STEPS(image.convert("RGB")) for image in rows["image"]], "label": rows["label"]}
 
 
-def main(folder, cache):
-    data = datasets.load_dataset("imagefolder", data_dir=folder, split="train", cache_dir=cache).with_transform(steps)
+def main(kind, folder, cache):
     torch.set_num_threads(1)
+    if kind == "imagefolder":
+        data = datasets.load_dataset("imagefolder", data_dir=folder, split="train", cache_dir=cache).with_transform(steps)
+        options = {"shuffle": True}
+    else:
+        # As its guide for PyTorch has it: Parquet is streamed, and shuffled in a buffer.
+        files = sorted(map(str, pathlib.Path(folder).glob("*.parquet")))
+        data = datasets.load_dataset("parquet", data_files=files, split="train", streaming=True, cache_dir=cache)
+        data = data.shuffle(seed=1, buffer_size=1000).map(steps, batched=True, batch_size=32).with_format("torch")
+        options = {}
 
     def epoch():
-        loader = torch.utils.data.DataLoader(data, 256, shuffle=True, num_workers=2, drop_last=True)
+        loader = torch.utils.data.DataLoader(data, 256, num_workers=2, drop_last=True, **options)
         return (batch["image"] for batch in loader)
 
-    measure("datasets", datasets.__version__, epoch)
+    measure(f"datasets, {kind}", datasets.__version__, epoch)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -12,6 +12,7 @@
 //! | `error` | errors, grouped by their cause |
 //! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
+//! | `known_images` | images that an index describes, and that have not changed since |
 //! | `virtual_source` | names of the files of a source that stays where it is |
 //! | `options` | options of a pack |
 //! | `input` | files and objects that are packed: lengths and bytes, by path or URL |
@@ -60,6 +61,7 @@ mod extract;
 mod frames;
 mod index_writer;
 mod input;
+mod known_images;
 mod metadata;
 mod options;
 mod ordered;

@@ -1,6 +1,7 @@
 //! A source that stays where it is: the folder to which the names of its files are relative, and which of them may be read.
 
 use crate::error::SourceError;
+use crate::known_images::KnownImages;
 use crate::{Error, Reason};
 use shardtool_format::index::SourceFile;
 use shardtool_format::manifest::Foreign;
@@ -42,6 +43,8 @@ pub(crate) struct VirtualSource {
     files: Arc<SourceFiles>,
     /// Further folders and URLs in which files may lie.
     allowed: Vec<String>,
+    /// Images that need not be read again.
+    pub(crate) known: Arc<KnownImages>,
 }
 
 impl VirtualSource {
@@ -88,6 +91,7 @@ impl VirtualSource {
             foreign: Foreign { is_virtual: true, source: member },
             files,
             allowed,
+            known: Arc::default(),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Summary, pack_some};
 use crate::error::{DestinationError, SourceError};
+use crate::known_images::KnownImages;
 use crate::plan::{Plan, Work};
 use crate::progress::Progress;
 use crate::source;
@@ -13,6 +14,7 @@ use shardtool_format::names;
 use shardtool_store::{is_url, local_path};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What [`index_source`] made.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +111,7 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
         }
     }
     let source = options.images.clone().unwrap_or_else(|| options.source.clone());
-    let virtual_source = VirtualSource::new(&source, &options.destination, sources)?;
+    let mut virtual_source = VirtualSource::new(&source, &options.destination, sources)?;
     let dataset = options.destination.clone();
     let there = there(&options)?;
     // What describes the same source is replaced: that loses nothing.
@@ -117,6 +119,9 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
         let mut shards = manifest.splits.iter().flat_map(|split| &split.shards);
         shards.all(|shard| shard.foreign == virtual_source.foreign)
     });
+    if let Some(manifest) = there.as_ref().filter(|_| replaceable) {
+        virtual_source.known = Arc::new(KnownImages::of(&dataset, manifest, &virtual_source.foreign, &options));
+    }
     options.virtual_source = Some(virtual_source);
     options.force = replaceable && there.as_ref().is_some_and(|manifest| has_damaged_index(&dataset, manifest));
     let run = |options: &Options| {

@@ -20,7 +20,7 @@ use crate::shard_writer::{self, Counts};
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
-use crate::{Error, JpegLayout, OnError, Options, Plan, purged_keys, rejects, wait};
+use crate::{Error, JpegLayout, OnError, Options, Plan, known_images, purged_keys, rejects, wait};
 use shardtool_format::manifest::{Shard, Split};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -285,6 +285,12 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
             let shards = shards.into_iter().map(|(_, shard)| Shard { foreign: foreign.clone(), ..shard }).collect();
             let split = Split { name: options.split().to_owned(), shards };
             target.files().sync()?;
+            if let (Some(_), Work::Files(work)) = (&options.virtual_source, &plan.work) {
+                let images =
+                    work.listing.entries.iter().map(|entry| (work.listing.relative_path(entry), entry.version));
+                let times = known_images::times_text(images, &split.shards, options);
+                target.files().place().publish(&target.files().times(), times.as_bytes())?;
+            }
             let listed = rejects::to_json_lines(plan.rejected());
             let rejected = target.publish_rejected(&listed, plan.shard_count())?;
             if split.records() == 0 && !options.allow_empty {

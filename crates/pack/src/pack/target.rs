@@ -280,6 +280,7 @@ impl<P: Place> Target<P> {
         after(progress, Step::Cleared)?;
         place.remove(&self.files.rejected())?;
         place.remove(&self.files.packed())?;
+        place.remove(&self.files.times())?;
         self.files.remove_planned()?;
         place.remove_all(&self.files.written_files()?)?;
         self.files.sync()

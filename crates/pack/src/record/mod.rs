@@ -9,25 +9,28 @@ pub(crate) mod origins;
 
 use crate::array::npy;
 use crate::input::{self, place};
+use crate::known_images::KnownImage;
 use crate::metadata;
 use crate::sample::{FORMAT_SUFFIX, ResolvedSample, SampleSchema, Values};
 use crate::source::archive::sample::StoredValue;
 use crate::source::coordinates::{self, ImageSizes};
 use crate::source::{Entry, Listing};
-use crate::virtual_source::FrameRange;
+use crate::virtual_source::{FrameRange, SourceName};
 use crate::{JpegLayout, Options, Reason};
 use clip::ClipFrames;
 use image::{ImageConverter, PixelArray, StoredImage};
 use optimize::{Optimizer, Outcome};
 use origins::{Origin, frame_ranges};
 use shardtool_decode as decode;
-use shardtool_format::example::{self, Column};
+use shardtool_format::checksum::combine;
+use shardtool_format::example::{self, Column, Example, range_within};
 use shardtool_format::{checksum, frame, names};
 use shardtool_store::is_url;
 use std::borrow::Cow;
 use std::io;
 use std::ops::BitOrAssign;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A framed record.
 pub(crate) struct Record {
@@ -85,6 +88,8 @@ pub(crate) enum Image<'a> {
     None,
     /// The bytes of an image file.
     File(&'a [u8]),
+    /// A file that was not read: as many bytes, and what is known of them.
+    Known(&'a [u8], KnownImage<'a>),
     /// Decoded pixels.
     Pixels(PixelArray<'a>),
 }
@@ -130,17 +135,48 @@ impl<'a> RecordWriter<'a> {
             return Err(Reason::Empty);
         }
         listing.check_version(&listing.path(entry), entry.version)?;
-        read(&listing.path(entry), entry.size, &mut self.file)?;
+        let known = self.known(listing, entry)?;
+        match known {
+            Some(_) => {
+                self.file.clear();
+                self.file.resize(entry.size as usize, 0);
+            }
+            None => read(&listing.path(entry), entry.size, &mut self.file)?,
+        }
         let file = std::mem::take(&mut self.file);
         let Attached { values, counted, files } = attached(listing, entry, self.options)?;
         let path = listing.path(entry);
         let filename = path.file_name().and_then(|name| name.to_str());
         let (key, label) = (&entry.key, entry.label);
         let fields = Fields { key, filename, image_name: None, label, values: &values, counted };
-        let record = self.record(&fields, Image::File(&file), buffer);
-        let record = record.and_then(|record| self.with_ranges(record, &[(&path, &file)], &files));
+        let record = match known {
+            Some((name, known)) => {
+                let record = self.record(&fields, Image::Known(&file, known), buffer);
+                let record = record.and_then(|record| self.with_ranges(record, &[], &files));
+                record.map(|record| with_known(record, name, known.crc))
+            }
+            None => {
+                let record = self.record(&fields, Image::File(&file), buffer);
+                record.and_then(|record| self.with_ranges(record, &[(&path, &file)], &files))
+            }
+        };
         self.file = file;
         record
+    }
+
+    /// Returns the name of an image that need not be read, and what is known of it.
+    ///
+    /// # Errors
+    /// Those of [`VirtualSource::name`](crate::virtual_source::VirtualSource::name).
+    fn known(&self, listing: &Listing, entry: &Entry) -> Result<Option<(Arc<SourceName>, KnownImage<'a>)>, Reason> {
+        let Some(source) = &self.options.virtual_source else { return Ok(None) };
+        let described = (listing.relative_path(entry), entry.version);
+        if !source.known.has(self.options.split(), described) {
+            return Ok(None);
+        }
+        let name = source.name(&listing.path(entry), entry.size)?;
+        let known = source.known.find(&name.name, name.length);
+        Ok(known.map(|known| (name, known)))
     }
 
     /// Adds where the bytes of a record lie in these files, if its shard is virtual.
@@ -224,6 +260,12 @@ impl<'a> RecordWriter<'a> {
                 attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
                 self.storing.store(file, &info, self.options)?
             }
+            Image::Known(bytes, known) => {
+                let KnownImage { format, width, height, channels, orientation, .. } = known;
+                coded = ((width, height), orientation);
+                attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
+                StoredImage { bytes, format, width, height, channels, orientation, filled: false, stripped: false }
+            }
             Image::Pixels(pixels) => {
                 coded = (pixels.size(), 1);
                 attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
@@ -236,7 +278,11 @@ impl<'a> RecordWriter<'a> {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),
         };
-        let entries = if self.options.entry_points { decode::entry_points(stored.bytes) } else { vec![] };
+        let entries = match image {
+            _ if !self.options.entry_points => vec![],
+            Image::Known(_, known) => known.entries.to_vec(),
+            _ => decode::entry_points(stored.bytes),
+        };
         let (coded, orientation) = coded;
         let turned = orientation != stored.orientation;
         let sizes = ImageSizes { coded, orientation, stored: (stored.width, stored.height), turned };
@@ -269,6 +315,22 @@ fn frame(
     let data_crc = checksum::crc32c(data);
     buffer.extend_from_slice(&frame::footer(data_crc));
     Ok(Record { frame: buffer, data_crc, entries, ranges: vec![], outcome, counted })
+}
+
+/// Gives a record whose image was not read the CRC that it has with its image, and the image's place.
+fn with_known(mut record: Record, file: Arc<SourceName>, crc: u32) -> Record {
+    let data = data(&record.frame);
+    let image = Example::parse(data).ok().and_then(|example| range_within(data, example.bytes(names::IMAGE_ENCODED)?));
+    let image = image.expect("a record with an image");
+    let (before, after) = (&data[..image.start], &data[image.end..]);
+    let with_image = combine(checksum::crc32c(before), crc, image.len() as u64);
+    record.data_crc = combine(with_image, checksum::crc32c(after), after.len() as u64);
+    let at = frame::HEADER_BYTES + image.start;
+    record.ranges.push(FrameRange { at, length: image.len() as u32, crc, file, offset: 0 });
+    record.ranges.sort_by_key(|range| range.at);
+    let footer = record.frame.len() - frame::FOOTER_BYTES;
+    record.frame[footer..].copy_from_slice(&frame::footer(record.data_crc));
+    record
 }
 
 /// The values of an entry whose files were read.

@@ -45,9 +45,14 @@ impl Listing {
         &self.root
     }
 
+    /// Returns the path of an entry's image from the root of the listing.
+    pub(crate) fn relative_path<'e>(&self, entry: &'e Entry) -> &'e str {
+        entry.path.as_ref().unwrap_or(&entry.key)
+    }
+
     /// Returns the path of an entry's image.
     pub(crate) fn path(&self, entry: &Entry) -> PathBuf {
-        place(&self.root, entry.path.as_ref().unwrap_or(&entry.key))
+        place(&self.root, self.relative_path(entry))
     }
 
     /// Checks that a file, of which this was the version when it was listed, was not written again, if another process listed

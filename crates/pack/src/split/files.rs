@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::commit::Directory;
 use crate::error::DestinationError;
+use crate::known_images::times_file;
 use crate::place::Place;
 use crate::split::attempt;
 use sha2::Digest;
@@ -111,6 +112,11 @@ impl<P: Place> SplitFiles<P> {
         format!(".packed-{}.json", self.split).into()
     }
 
+    /// The times of the images of a split that stays where it is.
+    pub(crate) fn times(&self) -> PathBuf {
+        times_file(&self.split).into()
+    }
+
     /// The lock file of the split.
     pub(crate) fn lock(&self) -> String {
         lock_file(&self.split)
@@ -164,7 +170,7 @@ impl<P: Place> SplitFiles<P> {
     /// # Errors
     /// [`DestinationError::Link`], [`Error::Io`].
     pub(crate) fn remove_abandoned(&self) -> Result<(), Error> {
-        let plans = [self.plan(), self.packed(), self.rejected()];
+        let plans = [self.plan(), self.packed(), self.times(), self.rejected()];
         let ours = |name: &str| {
             self.is_written_name(name)
                 || attempt::of(name).is_some_and(|of| of.split == self.split)

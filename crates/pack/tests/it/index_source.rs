@@ -60,7 +60,7 @@ fn mds(folder: &Path) {
 }
 
 /// Writes a source of each kind, each into another folder; returns the path that names it.
-fn sources(root: &Path) -> Vec<(&'static str, PathBuf)> {
+pub(crate) fn sources(root: &Path) -> Vec<(&'static str, PathBuf)> {
     let at = |name: &str| root.join(name);
     class_folders(&at("classes"), 7);
     // Not a format that is stored: it is in the index.
@@ -105,7 +105,7 @@ fn sources(root: &Path) -> Vec<(&'static str, PathBuf)> {
 }
 
 /// The options of a kind of source.
-fn options(kind: &str, source: &Path, destination: &Path) -> Options {
+pub(crate) fn options(kind: &str, source: &Path, destination: &Path) -> Options {
     let mut options = Options::new(source, destination);
     options.shards = if matches!(kind, "tars" | "mds") || kind.starts_with("parquet") {
         Shards::Size(10_000)
@@ -152,7 +152,7 @@ fn columns(index: &[u8]) -> BTreeMap<String, Vec<Option<Vec<u8>>>> {
 }
 
 /// The data of all records, by split.
-fn data(dataset: &Dataset) -> BTreeMap<String, Vec<Vec<u8>>> {
+pub(crate) fn data(dataset: &Dataset) -> BTreeMap<String, Vec<Vec<u8>>> {
     let split = |split: &shardtool_read::Split| {
         let records = (0..split.len()).map(|id| split.get(id).unwrap().data().to_vec());
         (split.name().to_owned(), records.collect())

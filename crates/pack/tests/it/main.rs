@@ -19,6 +19,7 @@ mod exporting;
 mod faults;
 mod grouping;
 mod hostile;
+mod index_again;
 mod index_source;
 mod kills;
 mod laws;

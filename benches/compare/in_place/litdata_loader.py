@@ -1,0 +1,57 @@
+"""LitData and a DataLoader with two workers: litdata_loader.py raw|parquet FOLDER|URL [CACHE]"""
+
+import io
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "load"))
+os.environ["DO_NOT_TRACK"] = "1"
+import litdata  # noqa: E402
+import torch  # noqa: E402
+from measure import measure  # noqa: E402
+from PIL import Image  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+
+STEPS = v2.Compose([v2.RandomResizedCrop(224), v2.RandomHorizontalFlip(), v2.PILToTensor()])
+
+
+def steps(data):
+    return STEPS(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+class Rows(litdata.StreamingDataset):
+    """Rows of Parquet: images in Hugging Face's struct."""
+
+    def __getitem__(self, index):
+        image = super().__getitem__(index)["image"]
+        return steps(image["bytes"])
+
+
+def main(kind, place, cache=None):
+    torch.set_num_threads(1)
+    if kind == "raw":
+        endpoint = os.environ.get("AWS_ENDPOINT_URL")
+        options = {
+            "aws_access_key_id": os.environ["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": os.environ["AWS_SECRET_ACCESS_KEY"],
+            "endpoint_url": endpoint, "region_name": "us-east-1", "client_options": {"allow_http": True},
+        } if endpoint and place.startswith("s3://") else None
+        data = litdata.StreamingRawDataset(place, cache_dir=cache, storage_options=options, transform=steps)
+
+        def epoch():
+            loader = torch.utils.data.DataLoader(data, 256, shuffle=True, num_workers=2, drop_last=True)
+            return (images for images in loader)
+    else:
+        litdata.index_parquet_dataset(place)
+        loader = litdata.streaming.item_loader.ParquetLoader()
+        data = Rows(place, item_loader=loader, shuffle=True, drop_last=True)
+
+        def epoch():
+            return (images for images in litdata.StreamingDataLoader(data, batch_size=256, num_workers=2))
+
+    measure(f"LitData, {kind}", litdata.__version__, epoch)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,216 @@
+//! What an index knows of images whose files have not changed since: they are described again without being read. A time is a hint and
+//! no proof; readers compare the bytes with the CRC that was known.
+
+use crate::{Error, Options};
+use shardtool_decode::{Format, Truncated};
+use shardtool_format::checksum::crc32c;
+use shardtool_format::example::{Example, Feature};
+use shardtool_format::frame;
+use shardtool_format::index::{self, FramePart, Index, SourceFile, VirtualColumns, frame_parts};
+use shardtool_format::manifest::{Foreign, Manifest, Shard, Split};
+use shardtool_format::names;
+use shardtool_host::system_memory::SystemLimits;
+use shardtool_store::is_url;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The longest file of times that is read.
+const LONGEST: u64 = 1 << 30;
+/// A file that was written so short before it was listed may be written again in the same tick of the clock.
+const TICK: Duration = Duration::from_secs(2);
+
+/// Images that an index describes.
+#[derive(Debug, Default)]
+pub(crate) struct KnownImages {
+    shards: Vec<KnownShard>,
+    /// Where each file is described.
+    rows: HashMap<Box<str>, KnownRow>,
+    /// What [`Found::version`](crate::input::Found::version) was, by split and the path in its listing.
+    times: HashMap<String, HashMap<Box<str>, i64>>,
+}
+
+#[derive(Debug)]
+struct KnownShard {
+    index: Index<Vec<u8>>,
+    columns: VirtualColumns,
+    /// The column of entry points, if there is one.
+    entries: Option<usize>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct KnownRow {
+    shard: usize,
+    row: u64,
+    /// Length of the file.
+    length: u64,
+    crc: u32,
+}
+
+/// An image that need not be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownImage<'a> {
+    pub(crate) format: Format,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) channels: u32,
+    pub(crate) orientation: u32,
+    /// CRC32C of its bytes.
+    pub(crate) crc: u32,
+    pub(crate) entries: &'a [u8],
+}
+
+impl KnownImages {
+    /// Reads the indexes of a dataset that describes this source. What is damaged, or was made with other options, is left out.
+    pub(crate) fn of(dataset: &Path, manifest: &Manifest, source: &Foreign, options: &Options) -> Self {
+        let mut known = KnownImages::default();
+        // Whether an image is cut is not known; and without times, nothing says that it is the same.
+        if options.truncated != Truncated::Error || options.ignore_times {
+            return known;
+        }
+        let splits = manifest.splits.iter().filter(|split| split.shards.iter().all(|shard| shard.foreign == *source));
+        let splits: Vec<_> = splits.collect();
+        let bytes = splits.iter().flat_map(|split| &split.shards).map(|shard| shard.index_bytes).sum::<u64>();
+        if SystemLimits::find(Path::new("/")).exceeded_by(2 * bytes).is_some() {
+            return known;
+        }
+        for split in splits {
+            let Some(times) = times(dataset, split, options) else { continue };
+            known.times.insert(split.name.clone(), times);
+            split.shards.iter().for_each(|shard| known.add(dataset, shard));
+        }
+        known
+    }
+
+    /// Adds the images of a shard, unless its index is damaged.
+    fn add(&mut self, dataset: &Path, line: &Shard) {
+        let Ok(bytes) = shardtool_read::read_index(&names::index_path(&dataset.join(&line.file))) else { return };
+        if (bytes.len() as u64, crc32c(&bytes)) != (line.index_bytes, line.index_crc32c) {
+            return;
+        }
+        let Ok(index) = Index::parse(bytes) else { return };
+        let Ok(columns) = index.virtual_columns() else { return };
+        let entries = index.position(index::JPEG_ENTRIES);
+        let shard = KnownShard { index, columns, entries, bytes: line.bytes };
+        for row in 0..shard.index.records() {
+            if let Some((name, found)) = shard.row(row) {
+                self.rows.insert(name.into(), KnownRow { shard: self.shards.len(), ..found });
+            }
+        }
+        self.shards.push(shard);
+    }
+
+    /// Returns whether the listing of a split had this path with this version.
+    pub(crate) fn has(&self, split: &str, (path, version): (&str, i64)) -> bool {
+        version != 0 && self.times.get(split).is_some_and(|times| times.get(path) == Some(&version))
+    }
+
+    /// Returns what is known of the image that is the file of this name and length.
+    pub(crate) fn find(&self, file: &str, length: u64) -> Option<KnownImage<'_>> {
+        let row = self.rows.get(file).filter(|row| row.length == length)?;
+        self.shards[row.shard].image(row)
+    }
+}
+
+impl KnownShard {
+    /// Returns the offset and the parts of the frame of a row.
+    fn frame(&self, row: u64) -> Option<Vec<FramePart<'_>>> {
+        let offsets = self.index.fixed::<u64>(self.index.required().ok()?.record_offset)?;
+        let length = offsets.get(row + 1).unwrap_or(self.bytes).checked_sub(offsets.get(row)?)?;
+        let ranges = self.index.variable(self.columns.ranges)?.get(row)?;
+        frame_parts(ranges, self.index.variable(self.columns.bytes)?.get(row)?, length).ok()
+    }
+
+    /// Returns the file that is the image of a row, whole, and where it is described.
+    fn row(&self, row: u64) -> Option<(&str, KnownRow)> {
+        let image = self.index.fixed::<u32>(self.index.required().ok()?.image_offset)?.get(row)?;
+        let mut at = 0;
+        for part in self.frame(row)? {
+            match part {
+                FramePart::Source(range)
+                    if at == frame::HEADER_BYTES as u64 + u64::from(image) && range.offset == 0 =>
+                {
+                    let file = SourceFile::decode(self.index.variable(self.columns.files)?.values(), range.file)?;
+                    let length = u64::from(range.length);
+                    return (file.length == length)
+                        .then_some((file.name, KnownRow { shard: 0, row, length, crc: range.crc }));
+                }
+                part => at += part.len(),
+            }
+        }
+        None
+    }
+
+    /// Returns what the record of a row says about its image.
+    fn image(&self, known: &KnownRow) -> Option<KnownImage<'_>> {
+        let mut frame = vec![];
+        for part in self.frame(known.row)? {
+            match part {
+                FramePart::Bytes(bytes) => frame.extend_from_slice(bytes),
+                // What it describes is known; what it holds is not needed.
+                FramePart::Source(range) => frame.resize(frame.len() + range.length as usize, 0),
+            }
+        }
+        let data = frame.get(frame::HEADER_BYTES..frame.len().checked_sub(frame::FOOTER_BYTES)?)?;
+        let example = Example::parse(data).ok()?;
+        let number = |name| match example.get(name) {
+            Some(Feature::Int64(values)) => u32::try_from(values.iter().next()?).ok(),
+            _ => None,
+        };
+        let format = std::str::from_utf8(example.bytes(names::IMAGE_FORMAT)?).ok()?;
+        Some(KnownImage {
+            format: Format::from_name(format)?,
+            width: number(names::IMAGE_WIDTH)?,
+            height: number(names::IMAGE_HEIGHT)?,
+            channels: number(names::IMAGE_CHANNELS)?,
+            orientation: number(names::IMAGE_ORIENTATION)?,
+            crc: known.crc,
+            entries: match self.entries {
+                Some(column) => self.index.variable(column)?.get(known.row)?,
+                None => &[],
+            },
+        })
+    }
+}
+
+/// Returns the file of times of a split: a hint for the next `index`, which readers ignore.
+pub(crate) fn times_file(split: &str) -> String {
+    format!(".packed-{split}.times")
+}
+
+/// Writes the times of images, given by the paths of their listing, whose indexes have these lines.
+pub(crate) fn times_text<'a>(
+    images: impl Iterator<Item = (&'a str, i64)>,
+    shards: &[Shard],
+    options: &Options,
+) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK).as_nanos();
+    let mut text = head(shards, options);
+    for (path, version) in images.filter(|(path, _)| !path.contains(['\n', '\r'])) {
+        if i128::from(version) < now as i128 {
+            let _ = writeln!(text, "{version} {path}");
+        }
+    }
+    text
+}
+
+/// Returns the first line: of which indexes, and with which options, the times are.
+fn head(shards: &[Shard], options: &Options) -> String {
+    let indexes: Vec<_> = shards.iter().flat_map(|shard| shard.index_crc32c.to_le_bytes()).collect();
+    let made = format!("{} {:?} {}", env!("CARGO_PKG_VERSION"), options.limits, options.entry_points);
+    format!("shardtool times 1 {:08x} {:08x}\n", crc32c(&indexes), crc32c(made.as_bytes()))
+}
+
+/// Reads the times of a split; `None` if there are none, or they are of other indexes.
+fn times(dataset: &Path, split: &Split, options: &Options) -> Option<HashMap<Box<str>, i64>> {
+    let path = dataset.join(times_file(&split.name));
+    let bytes = match is_url(&path) {
+        true => shardtool_store::read_whole(&path, LONGEST).ok()??,
+        false => std::fs::read(&path).map_err(Error::io("read", &path)).ok()?,
+    };
+    let text = String::from_utf8(bytes).ok()?;
+    let lines = text.strip_prefix(&*head(&split.shards, options))?.lines();
+    lines.map(|line| line.split_once(' ').and_then(|(time, path)| Some((path.into(), time.parse().ok()?)))).collect()
+}

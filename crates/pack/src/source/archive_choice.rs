@@ -1,13 +1,13 @@
 //! Chooses the archives among the files of a folder or of a glob. If these may be meant in two ways, refuses and names both; names what
 //! is no archive.
 
-use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind};
-use super::detect::{DetectedSource, is_image};
+use super::archive::files::{ArchiveFile, ArchiveFiles, ArchiveKind, start_of};
 use super::exists;
-use super::splits::listed;
+use super::layouts::listed;
 use crate::Error;
 use crate::error::SourceError;
 use crate::ordered::ordered;
+use shardtool_decode::{ConvertedFormat, sniff};
 use shardtool_store::is_url;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(super) fn chosen(
     files: Vec<PathBuf>,
     folders: &[Folder],
     forced: Option<ArchiveKind>,
-) -> Result<Option<DetectedSource>, Error> {
+) -> Result<Option<ArchiveFiles>, Error> {
     // Many requests to a store are under way at once.
     let at_once = if is_url(source) { AT_ONCE } else { NonZeroUsize::MIN };
     let only = files.len() == 1;
@@ -83,7 +83,7 @@ pub(super) fn chosen(
     }
     let others = others.iter().map(|(name, _)| name.as_str()).chain(folders.iter().map(|folder| &*folder.name));
     let left_out = left_out(others, archive);
-    Ok(Some(DetectedSource::Archives(ArchiveFiles { kind: archive, files: taken, left_out })))
+    Ok(Some(ArchiveFiles { kind: archive, files: taken, left_out }))
 }
 
 /// Names what lies beside archives.
@@ -119,6 +119,15 @@ fn refuse_doubtful(
         others_from: format!("--from {from} the {noun}"),
         others: format!("{} {noun} ({})", names.len(), listed(names.iter().copied())),
     }))
+}
+
+/// Returns whether a file starts like an image that is stored, or is converted to one that is.
+///
+/// # Errors
+/// Those of [`start_of`].
+pub(super) fn is_image(path: &Path) -> Result<bool, Error> {
+    let (start, name) = (start_of(path, 32)?, path.file_name().and_then(|name| name.to_str()));
+    Ok(sniff(&start).is_some() || ConvertedFormat::detect(&start, name).is_some())
 }
 
 /// Names files of a kind, for a message.

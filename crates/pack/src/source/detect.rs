@@ -1,13 +1,12 @@
 //! Detects the kind of a source from its content.
 
-use super::archive::files::{ArchiveFiles, ArchiveKind, start_of};
-use super::archive_choice::{Folder, chosen, files_of, left_out};
+use super::archive::files::{ArchiveFiles, ArchiveKind};
+use super::archive_choice::{Folder, chosen, files_of, is_image, left_out};
 use super::exists;
 use super::layouts;
 use crate::error::SourceError;
 use crate::input::Found;
 use crate::{Error, SourceKind};
-use shardtool_decode::{ConvertedFormat, sniff};
 use shardtool_read::glob_files;
 use shardtool_store::{is_listed, is_url};
 use std::io::ErrorKind;
@@ -67,7 +66,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             let missing = if in_store { SourceError::NoObject { path } } else { SourceError::NotFound { path } };
             return Err(Error::Source(missing));
         }
-        return chosen(source, files, &[], forced)?.ok_or(Error::Source(match folder {
+        return chosen(source, files, &[], forced)?.map(DetectedSource::Archives).ok_or(Error::Source(match folder {
             true => SourceError::FolderInStore { path },
             false => SourceError::UnknownFormat { path },
         }));
@@ -85,6 +84,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             return mds(source.parent().unwrap_or(Path::new("")));
         }
         return chosen(source, vec![source.to_owned()], &[], forced)?
+            .map(DetectedSource::Archives)
             .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
     }
     if !meta.is_dir() {
@@ -111,6 +111,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
     };
     let folders = subfolders(source)?.into_iter().map(folder).collect::<Result<Vec<_>, Error>>()?;
     chosen(source, files, &folders, forced)?
+        .map(DetectedSource::Archives)
         .ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
 }
 
@@ -225,15 +226,6 @@ pub(super) fn other_files(folder: &Path) -> Result<Vec<String>, Error> {
 
 fn has_wildcards(url: &Path) -> bool {
     url.file_name().is_some_and(|name| name.to_string_lossy().contains(['*', '?', '[']))
-}
-
-/// Returns whether a file starts like an image that is stored, or is converted to one that is.
-///
-/// # Errors
-/// Those of [`start_of`].
-pub(super) fn is_image(path: &Path) -> Result<bool, Error> {
-    let (start, name) = (start_of(path, 32)?, path.file_name().and_then(|name| name.to_str()));
-    Ok(sniff(&start).is_some() || ConvertedFormat::detect(&start, name).is_some())
 }
 
 /// The visible entries of a folder that are no folders.

@@ -75,3 +75,13 @@ pub(super) fn mix_parts<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     let any = |known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
     any(&IMAGES) && any(&TARGETS)
 }
+
+/// Joins names for a message: the first ones, and how many more there are.
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let names: Vec<_> = names.collect();
+    match names.len() {
+        ..=SHOWN => names.join(", "),
+        all => format!("{} and {} more", names[..SHOWN].join(", "), all - SHOWN),
+    }
+}

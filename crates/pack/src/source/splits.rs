@@ -4,7 +4,7 @@
 use super::archive::files::{ArchiveFiles, ArchiveKind};
 use super::detect::{self, DetectedSource};
 use super::exists;
-use super::layouts;
+use super::layouts::{self, listed};
 use super::split_names::{NamedSplit, is_same, is_split, year};
 use crate::error::SourceError;
 use crate::options::DEFAULT_SPLIT;
@@ -376,15 +376,5 @@ fn left_out_of(found: &DetectedSource) -> &[String] {
     match found {
         DetectedSource::Archives(files) => &files.left_out,
         _ => &[],
-    }
-}
-
-/// Joins names for a message: the first ones, and how many more there are.
-pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    const SHOWN: usize = 8;
-    let names: Vec<_> = names.collect();
-    match names.len() {
-        ..=SHOWN => names.join(", "),
-        all => format!("{} and {} more", names[..SHOWN].join(", "), all - SHOWN),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::super::{CONNECT, SILENCE, install_tls, lacks_certificates, sources};
 use super::endpoint::Endpoint;
+use super::origin::{is_of_this_machine, origin};
 use crate::client::Purpose;
 use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, COOKIE, ETAG, HeaderValue, LOCATION};
@@ -12,7 +13,6 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 /// Redirects of a request that are followed, at most.
@@ -138,18 +138,6 @@ fn check(from: &Url, to: &Url) -> Result<(), HttpError> {
     };
     let text = || format!("a redirect of {} to {}, which is not encrypted", origin(from), origin(to));
     if is_safe { Ok(()) } else { Err(refuse(text())) }
-}
-
-/// Returns scheme, host and port of a URL. A path or a query may hold a signature, which no message has.
-pub(super) fn origin(url: &Url) -> String {
-    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-    format!("{}://{host}:{port}", url.scheme())
-}
-
-/// Returns whether a URL names this machine.
-pub(super) fn is_of_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A redirect that is not followed.

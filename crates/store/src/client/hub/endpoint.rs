@@ -2,7 +2,7 @@
 //!
 //! Source: the environment variables of huggingface_hub.
 
-use super::connection::{is_of_this_machine, origin};
+use super::origin::{is_of_this_machine, origin};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use std::env;

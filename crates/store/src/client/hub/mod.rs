@@ -3,6 +3,7 @@
 //!
 //! | module | responsibility |
 //! |---|---|
+//! | `origin` | the server that a URL names |
 //! | `endpoint` | the server, and the token that is sent to it |
 //! | `connection` | follows redirects; the token goes to the server of the endpoint only |
 //! | `tree` | the answers of the Hub that list files |
@@ -12,6 +13,7 @@
 
 mod connection;
 mod endpoint;
+mod origin;
 mod tree;
 
 pub(crate) use connection::is_refused_redirect;
@@ -122,7 +124,7 @@ impl Hub {
         }
         let next = tree::next_page(response.headers()).map(|link| url.join(link)).transpose().map_err(failed)?;
         if let Some(next) = next.as_ref().filter(|next| !self.endpoint.is_of(next)) {
-            return Err(refused(format!("the list goes on at another server ({})", connection::origin(next))));
+            return Err(refused(format!("the list goes on at another server ({})", origin::origin(next))));
         }
         Ok((response.into_body().bytes().await.map_err(failed)?.to_vec(), next))
     }

@@ -88,7 +88,7 @@ fn print_version(version: Option<NewVersion>, dry_run: bool, others: bool, out: 
                 "version {} (version {} stays readable: DATASET@{})",
                 version.number, version.parent, version.parent
             )?;
-            if others {
+            if others && version.has_stored_shards {
                 writeln!(
                     out,
                     "  TensorFlow, DALI and others that read the shards themselves still see the records as they were;\n  \

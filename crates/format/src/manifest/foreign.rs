@@ -31,6 +31,11 @@ impl Manifest {
         self.splits.iter().flat_map(|split| &split.shards).any(|shard| shard.foreign.is_virtual)
     }
 
+    /// Returns whether a shard is stored, and not virtual.
+    pub fn has_stored_shards(&self) -> bool {
+        self.splits.iter().flat_map(|split| &split.shards).any(|shard| !shard.foreign.is_virtual)
+    }
+
     /// Returns the folders in which source files lie, other than the dataset's; each once, in the order of the shards.
     pub fn sources(&self) -> Vec<&str> {
         let mut sources: Vec<&str> = vec![];

@@ -74,7 +74,7 @@ pub(super) fn commit<P: Place>(
         let newest = newest.ok_or_else(|| Error::Shard(ShardError::NoDataset { path: place.path().to_owned() }))?;
         if is_made(&newest) {
             let number = newest.version_number();
-            made = Some(NewVersion { number, parent: number - 1 });
+            made = Some(NewVersion { number, parent: number - 1, has_stored_shards: newest.has_stored_shards() });
             return Ok(None);
         }
         if !basis.stands(base, &newest) {
@@ -90,7 +90,11 @@ pub(super) fn commit<P: Place>(
         if let Some(versions) = &next.versions {
             next.features = versions.features();
         }
-        made = Some(NewVersion { number: newest.version_number() + 1, parent: newest.version_number() });
+        made = Some(NewVersion {
+            number: newest.version_number() + 1,
+            parent: newest.version_number(),
+            has_stored_shards: next.has_stored_shards(),
+        });
         Ok(Some(next))
     })?;
     Ok(made.expect("an edit was made, or it failed"))

@@ -75,4 +75,6 @@ pub struct NewVersion {
     pub number: u64,
     /// Number of the version that it was put on top of.
     pub parent: u64,
+    /// Whether it has shards that are stored, which programs that know nothing of versions read.
+    pub has_stored_shards: bool,
 }

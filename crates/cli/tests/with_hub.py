@@ -148,7 +148,7 @@ class HubTest(unittest.TestCase):
                 bench = ("bench", index, "--source", source, "--split", "train", "--batch", 6)
                 self.run_shardtool(hub, *bench, "--cache", self.temp / "cache", HF_TOKEN=TOKEN)
             self.assertEqual(len(hub.storage.received), before)
-            # Not without the user's word, and not a byte is asked for.
+            # Without --source: a refusal, and no request.
             before = len(hub.hub.received)
             text = self.run_shardtool(hub, "extract", index, self.temp / "none", status=2, HF_TOKEN=TOKEN)
             self.assertIn("--source", text)
@@ -233,7 +233,7 @@ class HubTest(unittest.TestCase):
             refused(hub, "redirects")
             hub.sends_to, hub.wrong_next = hub.storage.url, True
             hub.push("o/n", dataset() | {f"data/validation-{n:05}-of-00004.parquet": parquet(900 + n, 2) for n in range(4)})
-            refused(hub, "another server")
+            refused(hub, "on another server")
             self.assertEqual(hub.storage.received, [])
         # An endpoint that is not encrypted, and not of this machine, is never asked.
         with Hub(token=TOKEN) as hub:

@@ -35,7 +35,7 @@ pub enum SourceError {
         /// The URL.
         path: PathBuf,
     },
-    /// Archives beside other archives, images, or folders of samples: either may be the data.
+    /// Archives next to other archives, images, or folders of samples: either may be the data.
     #[error("{}: it holds {archives}, and {others}: which are the data? {archives_from}, {others_from}; or move them apart",
         .path.display())]
     Mixed {

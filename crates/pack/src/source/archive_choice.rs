@@ -23,7 +23,7 @@ enum FileKind {
     Other,
 }
 
-/// A folder beside archives.
+/// A folder next to archives.
 pub(super) struct Folder {
     pub(super) name: String,
     /// Whether its first files are images or archives, or it holds folders.
@@ -31,7 +31,7 @@ pub(super) struct Folder {
 }
 
 /// Chooses the archives among `files`: those of the `forced` kind, otherwise of the only kind. Includes files that only share an
-/// extension with files of that kind, so that a damaged archive is not ignored. `folders` are those beside them. Returns `None` if no file
+/// extension with files of that kind, so that a damaged archive is not ignored. `folders` are those next to them. Returns `None` if no file
 /// is an archive.
 ///
 /// # Errors
@@ -86,13 +86,13 @@ pub(super) fn chosen(
     Ok(Some(ArchiveFiles { kind: archive, files: taken, left_out }))
 }
 
-/// Names what lies beside archives.
+/// Names what lies next to archives.
 pub(super) fn left_out<'a>(others: impl Iterator<Item = &'a str>, kind: ArchiveKind) -> Vec<String> {
     let others = listed(others);
-    if others.is_empty() { vec![] } else { vec![format!("{others}: beside the {}", files_of(kind, 2))] }
+    if others.is_empty() { vec![] } else { vec![format!("{others}: next to the {}", files_of(kind, 2))] }
 }
 
-/// Refuses other archives, images, and folders with samples beside the archives of one kind.
+/// Refuses other archives, images, and folders with samples next to the archives of one kind.
 fn refuse_doubtful(
     source: &Path,
     (count, kind): (usize, ArchiveKind),

@@ -371,7 +371,7 @@ fn half_named(groups: &BTreeMap<String, Vec<&String>>, others: &[&String]) -> St
     )
 }
 
-/// Returns what lies beside archives, and is not packed.
+/// Returns what lies next to archives, and is not packed.
 fn left_out_of(found: &DetectedSource) -> &[String] {
     match found {
         DetectedSource::Archives(files) => &files.left_out,

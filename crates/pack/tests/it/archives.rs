@@ -607,7 +607,7 @@ fn refuses_other_files_and_names_the_known_formats() {
 }
 
 #[test]
-fn archives_beside_other_data_are_refused_and_what_is_no_data_is_named() {
+fn archives_next_to_other_data_are_refused_and_what_is_no_data_is_named() {
     let Folder { _temp, source, destination } = folder(&[("a.tar", &web(0, 3)), ("b.tar", &web(3, 3))]);
     let to = |name: &str| destination.with_extension(name);
     put(&source.join("README.md"), b"about");
@@ -616,7 +616,7 @@ fn archives_beside_other_data_are_refused_and_what_is_no_data_is_named() {
     put(&source.join("c.tar"), b"not a tar");
     let packed = pack(&Options::new(&source, to("one")), &()).unwrap();
     assert_eq!((packed.samples, packed.split.records(), packed.rejected), (7, 6, 1));
-    assert_eq!(packed.left_out, ["README.md, docs: beside the tars"]);
+    assert_eq!(packed.left_out, ["README.md, docs: next to the tars"]);
     let framed = framed(b"hello");
     for (name, bytes, from, records) in [
         ("photo.jpg", jpeg(1, 20, 20), SourceKind::Folder, 0),
@@ -637,7 +637,7 @@ fn archives_beside_other_data_are_refused_and_what_is_no_data_is_named() {
             }
         }
         assert!(!to("mixed").exists() && !source.join("dataset.json").exists());
-        // Told which, it packs that, and names the others.
+        // With --from it packs one kind, and names the others.
         let out = to(&name.replace(['/', '.'], "-"));
         let tars = with!(Options::new(&source, &out), from = Some(SourceKind::Webdataset));
         let packed = pack(&tars, &()).unwrap();

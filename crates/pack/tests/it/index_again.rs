@@ -1,4 +1,4 @@
-//! An index that is made again reads only what changed, and is the one that would be made anew.
+//! A second index reads only what changed, and is equal to a first one.
 
 use crate::index_source::{data, options, sources};
 use crate::support::{chain, jpeg, put, snapshot};
@@ -38,7 +38,7 @@ fn described(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn it_is_the_index_that_would_be_made_anew() {
+fn a_second_index_is_equal_to_a_first_one() {
     let temp = tempfile::tempdir().unwrap();
     for (kind, source) in sources(temp.path()) {
         let folder = if source.is_dir() { source.clone() } else { source.parent().unwrap().to_owned() };

@@ -24,7 +24,7 @@ pub(in crate::source) enum ArchiveKind {
 pub(in crate::source) struct ArchiveFiles {
     pub(in crate::source) kind: ArchiveKind,
     pub(in crate::source) files: Vec<ArchiveFile>,
-    /// What lies beside them, and is not packed.
+    /// What lies next to them, and is not packed.
     pub(in crate::source) left_out: Vec<String>,
 }
 

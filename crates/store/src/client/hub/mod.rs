@@ -1,5 +1,5 @@
-//! Datasets on the Hugging Face Hub: `hf://datasets/OWNER/NAME[@REVISION]/PATH`, only read. Files are those of one commit, which is asked
-//! for once; the Hub sends readers on to a second server with a signed URL, where ranges are read.
+//! Datasets on the Hugging Face Hub: `hf://datasets/OWNER/NAME[@REVISION]/PATH`, only read. Files are those of one commit. The Hub
+//! redirects readers to another server, by a signed URL, where they read ranges.
 //!
 //! | module | responsibility |
 //! |---|---|
@@ -124,7 +124,7 @@ impl Hub {
         }
         let next = tree::next_page(response.headers()).map(|link| url.join(link)).transpose().map_err(failed)?;
         if let Some(next) = next.as_ref().filter(|next| !self.endpoint.is_of(next)) {
-            return Err(refused(format!("the list goes on at another server ({})", origin::origin(next))));
+            return Err(refused(format!("the next page of the list is on another server ({})", origin::origin(next))));
         }
         Ok((response.into_body().bytes().await.map_err(failed)?.to_vec(), next))
     }
@@ -140,7 +140,7 @@ impl Hub {
             let (page, link) = self.get(&url).await?;
             let before = entries.len();
             entries.extend(tree::entries(&page)?);
-            // A page without an entry could go on for ever.
+            // Pages without entries would never end.
             next = link.filter(|_| entries.len() > before);
         }
         Ok(entries)

@@ -8,6 +8,8 @@ import shutil
 import tarfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shardtool as st
 from PIL import Image
@@ -80,6 +82,33 @@ def test_tars_have_the_batches_of_the_packed_ones(tmp_path):
     loaders = [st.Loader(dataset["train"], 8, fields) for dataset in (here, there)]
     for one, other in zip(*loaders, strict=True):
         assert list(one["caption"]) == list(other["caption"]) and (one["score"] == other["score"]).all()
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_parquet_has_the_batches_of_the_packed_one(tmp_path, compression):
+    """In the layout of Hugging Face, in several row groups and pages, as pyarrow writes it."""
+    (tmp_path / "rows").mkdir()
+    for number in range(2):
+        samples = range(30 * number, 30 * number + 25)
+        table = pa.table({
+            "image": pa.array([{"bytes": image(i), "path": f"{i:04}.jpg"} for i in samples]),
+            "label": [i % 3 for i in samples],
+            "caption": [f"caption {i}" for i in samples],
+        })
+        path = tmp_path / f"rows/train-{number:05}-of-00002.parquet"
+        pq.write_table(table, path, compression=compression, row_group_size=9, data_page_size=8000)
+    with pytest.raises(st.errors.DatasetError, match="Parquet files.*shardtool.index"):
+        st.open(tmp_path / "rows")
+    st.index(tmp_path / "rows")
+    st.pack(tmp_path / "rows", tmp_path / "packed")
+    here, there = st.Dataset(tmp_path / "rows"), st.Dataset(tmp_path / "packed")
+    assert here["train"].fingerprint == there["train"].fingerprint
+    assert same(batches(here), batches(there)) and keys(here["train"]) == keys(there["train"])
+    # Nearly all bytes are read from the Parquet files.
+    index, packed = (sum(path.stat().st_size for path in folder.iterdir()) for folder in (tmp_path / "rows/_index", tmp_path / "packed"))
+    assert index < 0.8 * packed
+    st.index(tmp_path / "rows", tmp_path / "elsewhere", kind="parquet")
+    assert st.verify(tmp_path / "elsewhere", source=tmp_path / "rows").good
 
 
 def test_a_state_moves_between_the_source_and_the_packed_dataset(folder, tmp_path):

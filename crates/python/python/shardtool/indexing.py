@@ -26,7 +26,7 @@ def index(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "mds", "coco"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
@@ -46,7 +46,8 @@ def index(
     allow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     progress: bool = False,
 ) -> packing.Packed:
-    """Makes a dataset of files that stay where they are: folders of images, lists, COCO files, tars, MDS, TFRecord.
+    """Makes a dataset of files that stay where they are: folders of images, lists, COCO files, tars, Parquet, MDS,
+    TFRecord.
 
     Reads the source once, writes a manifest, and an index for each shard that `pack` would write, which says where the bytes
     lie. Records, keys, labels, order and fingerprint are those that `pack` would make with the same arguments. If the source has changed, the
@@ -55,7 +56,8 @@ def index(
     Parameters
     ----------
     source
-        As of `pack`: a folder, a list, a COCO file, or archives. tars must not be compressed; Parquet files are packed. TFRecord files
+        As of `pack`: a folder, a list, a COCO file, or archives. tars must not be compressed, nor the images of
+        Parquet files, unless by Snappy. TFRecord files
         become shards as they are.
     out
         Folder or URL of the dataset. Default: the folder of the source. Anywhere else, `Dataset(out, source=...)` must allow the
@@ -107,9 +109,9 @@ def open(
         if kind is None:
             raise
         name = os.fspath(path)
-        index = "" if kind == "parquet" else f"shardtool.index({name!r}) makes a dataset of it where it lies; "
         raise DatasetError(
-            f"{name} is {KINDS[kind]} and has no dataset.json: {index}shardtool.pack({name!r}, 'dataset') copies it"
+            f"{name} is {KINDS[kind]} and has no dataset.json: shardtool.index({name!r}) makes a dataset of it where "
+            f"it lies; shardtool.pack({name!r}, 'dataset') copies it"
         ) from error
 
 

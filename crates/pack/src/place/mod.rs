@@ -36,7 +36,10 @@ use std::path::{Path, PathBuf};
 /// [`Error::Io`] of the kind `Unsupported`, and of URLs that are wrong.
 pub(crate) fn check_writable(destination: &Path) -> Result<(), Error> {
     let written = || match shardtool_store::is_url(destination) && !shardtool_store::is_writable(destination)? {
-        true => Err(io::Error::new(ErrorKind::Unsupported, "web servers and the Hugging Face Hub are only read")),
+        true if shardtool_store::is_listed(destination)? => {
+            Err(io::Error::new(ErrorKind::Unsupported, "the Hugging Face Hub is only read"))
+        }
+        true => Err(io::Error::new(ErrorKind::Unsupported, "web servers are only read")),
         false => Ok(()),
     };
     written().map_err(Error::io("write", destination))

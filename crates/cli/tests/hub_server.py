@@ -147,6 +147,9 @@ class Hub:
             self.failures[request.path] = failed + 1 if failed < self.busy else 0
         if failed < self.busy:
             return request.answer(503)
+        if "/" in request.path.partition("/revision/")[2]:
+            # A revision is one segment: its slashes are encoded.
+            return request.answer(404)
         found = re.fullmatch(r"/(?:api/)?datasets/([^/]+/[^/]+)(?:/(revision|tree|resolve|paths-info)/(.+))?", path)
         if not found:
             return request.answer(404)

@@ -1,7 +1,7 @@
 //! What an index knows of images whose files have not changed since: they are described again without being read. A time is a hint and
 //! no proof; readers compare the bytes with the CRC that was known.
 
-use crate::{Error, Options};
+use crate::Options;
 use shardtool_decode::{Format, Truncated};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Example, Feature};
@@ -13,22 +13,30 @@ use shardtool_host::system_memory::SystemLimits;
 use shardtool_store::is_url;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The longest file of times that is read.
 const LONGEST: u64 = 1 << 30;
+/// Bytes of a record besides its image that are taken over, at most.
+const MOST_BESIDES: u64 = 64 << 20;
 /// A file that was written so short before it was listed may be written again in the same tick of the clock.
 const TICK: Duration = Duration::from_secs(2);
 
 /// Images that an index describes.
 #[derive(Debug, Default)]
 pub(crate) struct KnownImages {
+    splits: HashMap<String, KnownSplit>,
+}
+
+#[derive(Debug)]
+struct KnownSplit {
     shards: Vec<KnownShard>,
     /// Where each file is described.
     rows: HashMap<Box<str>, KnownRow>,
-    /// What [`Found::version`](crate::input::Found::version) was, by split and the path in its listing.
-    times: HashMap<String, HashMap<Box<str>, i64>>,
+    /// What [`Found::version`](crate::input::Found::version) was, by the path in the listing.
+    times: HashMap<Box<str>, i64>,
 }
 
 #[derive(Debug)]
@@ -72,18 +80,34 @@ impl KnownImages {
         }
         let splits = manifest.splits.iter().filter(|split| split.shards.iter().all(|shard| shard.foreign == *source));
         let splits: Vec<_> = splits.collect();
-        let bytes = splits.iter().flat_map(|split| &split.shards).map(|shard| shard.index_bytes).sum::<u64>();
-        if SystemLimits::find(Path::new("/")).exceeded_by(2 * bytes).is_some() {
+        let lengths = splits.iter().flat_map(|split| &split.shards).map(|shard| shard.index_bytes);
+        let bytes = lengths.fold(0u64, u64::saturating_add).saturating_mul(2);
+        if SystemLimits::find(Path::new("/")).exceeded_by(bytes).is_some() {
             return known;
         }
         for split in splits {
             let Some(times) = times(dataset, split, options) else { continue };
-            known.times.insert(split.name.clone(), times);
-            split.shards.iter().for_each(|shard| known.add(dataset, shard));
+            let mut found = KnownSplit { shards: vec![], rows: HashMap::new(), times };
+            split.shards.iter().for_each(|shard| found.add(dataset, shard));
+            known.splits.insert(split.name.clone(), found);
         }
         known
     }
 
+    /// Returns whether the listing of a split had this path with this version.
+    pub(crate) fn has(&self, split: &str, (path, version): (&str, i64)) -> bool {
+        version != 0 && self.splits.get(split).is_some_and(|split| split.times.get(path) == Some(&version))
+    }
+
+    /// Returns what a split knows of the image that is the file of this name and length.
+    pub(crate) fn find(&self, split: &str, file: &str, length: u64) -> Option<KnownImage<'_>> {
+        let split = self.splits.get(split)?;
+        let row = split.rows.get(file).filter(|row| row.length == length)?;
+        split.shards[row.shard].image(row)
+    }
+}
+
+impl KnownSplit {
     /// Adds the images of a shard, unless its index is damaged.
     fn add(&mut self, dataset: &Path, line: &Shard) {
         let Ok(bytes) = shardtool_read::read_index(&names::index_path(&dataset.join(&line.file))) else { return };
@@ -100,17 +124,6 @@ impl KnownImages {
             }
         }
         self.shards.push(shard);
-    }
-
-    /// Returns whether the listing of a split had this path with this version.
-    pub(crate) fn has(&self, split: &str, (path, version): (&str, i64)) -> bool {
-        version != 0 && self.times.get(split).is_some_and(|times| times.get(path) == Some(&version))
-    }
-
-    /// Returns what is known of the image that is the file of this name and length.
-    pub(crate) fn find(&self, file: &str, length: u64) -> Option<KnownImage<'_>> {
-        let row = self.rows.get(file).filter(|row| row.length == length)?;
-        self.shards[row.shard].image(row)
     }
 }
 
@@ -145,8 +158,14 @@ impl KnownShard {
 
     /// Returns what the record of a row says about its image.
     fn image(&self, known: &KnownRow) -> Option<KnownImage<'_>> {
+        let parts = self.frame(known.row)?;
+        // The length of the image is that of its file; other ranges are only claimed.
+        let others = parts.iter().map(FramePart::len).sum::<u64>().checked_sub(known.length)?;
+        if others > MOST_BESIDES || known.length > u64::from(u32::MAX) {
+            return None;
+        }
         let mut frame = vec![];
-        for part in self.frame(known.row)? {
+        for part in parts {
             match part {
                 FramePart::Bytes(bytes) => frame.extend_from_slice(bytes),
                 // What it describes is known; what it holds is not needed.
@@ -180,13 +199,14 @@ pub(crate) fn times_file(split: &str) -> String {
     format!(".packed-{split}.times")
 }
 
-/// Writes the times of images, given by the paths of their listing, whose indexes have these lines.
+/// Writes the times of images, given by the paths of their listing, whose indexes have these lines. `began` is before the listing.
 pub(crate) fn times_text<'a>(
     images: impl Iterator<Item = (&'a str, i64)>,
     shards: &[Shard],
+    began: SystemTime,
     options: &Options,
 ) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK).as_nanos();
+    let now = began.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK).as_nanos();
     let mut text = head(shards, options);
     for (path, version) in images.filter(|(path, _)| !path.contains(['\n', '\r'])) {
         if i128::from(version) < now as i128 {
@@ -199,7 +219,8 @@ pub(crate) fn times_text<'a>(
 /// Returns the first line: of which indexes, and with which options, the times are.
 fn head(shards: &[Shard], options: &Options) -> String {
     let indexes: Vec<_> = shards.iter().flat_map(|shard| shard.index_crc32c.to_le_bytes()).collect();
-    let made = format!("{} {:?} {}", env!("CARGO_PKG_VERSION"), options.limits, options.entry_points);
+    let (limits, truncated, entries) = (options.limits, options.truncated, options.entry_points);
+    let made = format!("{} {limits:?} {truncated:?} {entries}", env!("CARGO_PKG_VERSION"));
     format!("shardtool times 1 {:08x} {:08x}\n", crc32c(&indexes), crc32c(made.as_bytes()))
 }
 
@@ -208,8 +229,16 @@ fn times(dataset: &Path, split: &Split, options: &Options) -> Option<HashMap<Box
     let path = dataset.join(times_file(&split.name));
     let bytes = match is_url(&path) {
         true => shardtool_store::read_whole(&path, LONGEST).ok()??,
-        false => std::fs::read(&path).map_err(Error::io("read", &path)).ok()?,
+        false => {
+            let mut bytes = vec![];
+            let file = shardtool_read::open_regular(&path).ok()?;
+            file.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
+            bytes
+        }
     };
+    if bytes.len() as u64 > LONGEST {
+        return None;
+    }
     let text = String::from_utf8(bytes).ok()?;
     let lines = text.strip_prefix(&*head(&split.shards, options))?.lines();
     lines.map(|line| line.split_once(' ').and_then(|(time, path)| Some((path.into(), time.parse().ok()?)))).collect()

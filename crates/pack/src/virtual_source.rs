@@ -9,6 +9,7 @@ use shardtool_read::SourceFiles;
 use shardtool_store::{Object, is_url, local_path};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A source file, by its path from the folder of the source.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub(crate) struct VirtualSource {
     allowed: Vec<String>,
     /// Images that need not be read again.
     pub(crate) known: Arc<KnownImages>,
+    /// When the source was not listed yet.
+    pub(crate) began: SystemTime,
 }
 
 impl VirtualSource {
@@ -92,6 +95,7 @@ impl VirtualSource {
             files,
             allowed,
             known: Arc::default(),
+            began: SystemTime::now(),
         })
     }
 

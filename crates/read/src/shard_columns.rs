@@ -21,7 +21,7 @@ impl Shard {
     /// Returns a column of numbers, checked on its first use; `None` if the shard has no column of that name and type.
     ///
     /// # Errors
-    /// [`Error::Index`].
+    /// [`crate::Error::Index`].
     pub fn column<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
         self.in_index(|index| index.position(name), |index, column| index.fixed(column))
     }
@@ -30,7 +30,7 @@ impl Shard {
     /// no such column of that type. Its rows are then unknown, not null.
     ///
     /// # Errors
-    /// [`Error::Index`].
+    /// [`crate::Error::Index`].
     pub fn feature<T: Scalar>(&self, name: &str) -> Result<Option<Fixed<'_, T>>> {
         if let Some(overlay) = self.overlaid(name) {
             return overlay.fixed(name);
@@ -41,7 +41,7 @@ impl Shard {
     /// As [`Shard::feature`], for a feature that holds at most one short byte string in every record.
     ///
     /// # Errors
-    /// [`Error::Index`].
+    /// [`crate::Error::Index`].
     pub fn feature_bytes(&self, name: &str) -> Result<Option<Variable<'_>>> {
         if let Some(overlay) = self.overlaid(name) {
             return overlay.variable(name);
@@ -52,7 +52,7 @@ impl Shard {
     /// Returns a variable column by its whole name, checked on its first use: `index::KEY`, `index::JPEG_ENTRIES`.
     ///
     /// # Errors
-    /// [`Error::Index`].
+    /// [`crate::Error::Index`].
     pub fn variable(&self, name: &str) -> Result<Option<Variable<'_>>> {
         self.in_index(|index| index.position(name), |index, column| index.variable(column))
     }
@@ -122,7 +122,7 @@ impl Shard {
     /// if the record has no such feature.
     ///
     /// # Errors
-    /// [`Error::MissingCompanion`], [`Error::Companion`], [`Error::IndexMismatch`], [`Error::RecordCount`], [`Error::Io`].
+    /// [`crate::Error::MissingCompanion`], [`crate::Error::Companion`], [`crate::Error::IndexMismatch`], [`crate::Error::RecordCount`], [`crate::Error::Io`].
     pub fn changed_feature(&self, row: u64, name: &str) -> Result<Option<Option<Feature<'_>>>> {
         self.overlaid(name).map_or(Ok(None), |overlay| overlay.feature(row, name))
     }

@@ -50,6 +50,11 @@ impl Repository {
         Ok((Repository { name: format!("{owner}/{name}"), revision }, key))
     }
 
+    /// Returns owner and name.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        self.name.split_once('/').expect("parsed so")
+    }
+
     pub(crate) fn revision(&self) -> Option<&str> {
         self.revision.as_deref()
     }

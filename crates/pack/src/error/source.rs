@@ -51,7 +51,7 @@ pub enum SourceError {
         others_from: String,
     },
     /// A folder whose archives lie in a folder of it.
-    #[error("{}: its {archives} lie in {}: name that folder, or a glob of the files", .path.display(), .folder.display())]
+    #[error("{}: its {archives} lie in {}: name that folder, or a glob of the files; --from folder takes the folders as classes", .path.display(), .folder.display())]
     Nested {
         /// The source.
         path: PathBuf,

@@ -9,7 +9,7 @@ use crate::source;
 use crate::virtual_source::{VirtualSource, folder_of};
 use crate::{Error, JpegLayout, Options, PixelStore, SourceKind};
 use shardtool_format::checksum::crc32c;
-use shardtool_format::manifest::Manifest;
+use shardtool_format::manifest::{Foreign, Manifest};
 use shardtool_format::names;
 use shardtool_store::{is_url, local_path};
 use std::io::ErrorKind;
@@ -117,7 +117,7 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
     // What describes the same source is replaced: that loses nothing.
     let replaceable = there.as_ref().is_none_or(|manifest| {
         let mut shards = manifest.splits.iter().flat_map(|split| &split.shards);
-        shards.all(|shard| shard.foreign == virtual_source.foreign)
+        shards.all(|shard| shard.foreign.is_virtual && is_same(&shard.foreign, &virtual_source.foreign))
     });
     if let Some(manifest) = there.as_ref().filter(|_| replaceable) {
         virtual_source.known = Arc::new(KnownImages::of(&dataset, manifest, &virtual_source.foreign, &options));
@@ -158,6 +158,18 @@ pub fn index_source(options: &Options, sources: &[String], progress: &dyn Progre
         }
         splits => Ok(IndexedSource { dataset, splits: splits? }),
     }
+}
+
+/// Returns whether two sources are the same, or commits of the same dataset on the Hugging Face Hub.
+fn is_same(one: &Foreign, other: &Foreign) -> bool {
+    let plain = |foreign: &Foreign| {
+        let source = foreign.source.clone()?;
+        let Some((dataset, rest)) = source.split_once('@').filter(|_| source.starts_with("hf://")) else {
+            return Some(source);
+        };
+        Some(format!("{dataset}/{}", rest.split_once('/').map_or("", |(_, path)| path)))
+    };
+    one.is_virtual == other.is_virtual && plain(one) == plain(other)
 }
 
 /// Returns the manifest at the destination; `None` if the destination has no manifest.

@@ -285,10 +285,10 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
             let shards = shards.into_iter().map(|(_, shard)| Shard { foreign: foreign.clone(), ..shard }).collect();
             let split = Split { name: options.split().to_owned(), shards };
             target.files().sync()?;
-            if let (Some(_), Work::Files(work)) = (&options.virtual_source, &plan.work) {
+            if let (Some(source), Work::Files(work)) = (&options.virtual_source, &plan.work) {
                 let images =
                     work.listing.entries.iter().map(|entry| (work.listing.relative_path(entry), entry.version));
-                let times = known_images::times_text(images, &split.shards, options);
+                let times = known_images::times_text(images, &split.shards, source.began, options);
                 target.files().place().publish(&target.files().times(), times.as_bytes())?;
             }
             let listed = rejects::to_json_lines(plan.rejected());

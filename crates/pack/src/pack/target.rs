@@ -368,6 +368,7 @@ impl<P: Place> Target<P> {
         self.files.remove_planned()?;
         place.remove_all(&self.files.written_files()?)?;
         place.remove(&self.files.rejected())?;
+        place.remove(&self.files.times())?;
         place.remove(&self.files.plan())?;
         place.remove_folder(Path::new(names::INDEX_FOLDER))?;
         place.sync(Path::new(""))

@@ -175,7 +175,7 @@ impl<'a> RecordWriter<'a> {
             return Ok(None);
         }
         let name = source.name(&listing.path(entry), entry.size)?;
-        let known = source.known.find(&name.name, name.length);
+        let known = source.known.find(self.options.split(), &name.name, name.length);
         Ok(known.map(|known| (name, known)))
     }
 
@@ -326,6 +326,8 @@ fn with_known(mut record: Record, file: Arc<SourceName>, crc: u32) -> Record {
     let with_image = combine(checksum::crc32c(before), crc, image.len() as u64);
     record.data_crc = combine(with_image, checksum::crc32c(after), after.len() as u64);
     let at = frame::HEADER_BYTES + image.start;
+    // A file of zeros is as long as what stands for the image.
+    record.ranges.retain(|range| range.at != at);
     record.ranges.push(FrameRange { at, length: image.len() as u32, crc, file, offset: 0 });
     record.ranges.sort_by_key(|range| range.at);
     let footer = record.frame.len() - frame::FOOTER_BYTES;

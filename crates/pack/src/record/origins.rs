@@ -7,7 +7,11 @@ use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Feature, Message, range_within};
 use shardtool_format::frame;
 use shardtool_format::index::MAX_FEATURE_BYTES;
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Origins that are compared one by one, at most.
+const FEW: usize = 16;
 
 /// A value that a record may hold, and the file that it comes from.
 pub(crate) struct Origin<'a> {
@@ -20,11 +24,17 @@ pub(crate) struct Origin<'a> {
 pub(crate) fn frame_ranges(frame: &[u8], origins: &[Origin<'_>]) -> Vec<FrameRange> {
     let data = data(frame);
     let Ok(example) = Message::Example.parse(data) else { return vec![] };
+    // Searching a few is faster than hashing them.
+    let many = (origins.len() > FEW)
+        .then(|| origins.iter().map(|origin| (origin.value.bytes, origin)).collect::<HashMap<_, _>>());
     let mut ranges = vec![];
     for (_, feature) in example.features() {
         let Feature::Bytes(values) = feature else { continue };
         for value in values.iter().filter(|value| value.len() > MAX_FEATURE_BYTES) {
-            let origin = origins.iter().find(|origin| origin.value.bytes == value);
+            let origin = match &many {
+                Some(many) => many.get(value).copied(),
+                None => origins.iter().find(|origin| origin.value.bytes == value),
+            };
             let (Some(origin), Some(place)) = (origin, range_within(data, value)) else { continue };
             let long = origin.value.parts.iter().filter(|part| part.length > MAX_FEATURE_BYTES);
             ranges.extend(long.map(|part| FrameRange {

@@ -106,10 +106,13 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         return Err(error);
     }
     let folder = |name: String| {
-        let Content { images, archives, folders } = content(&source.join(&name))?;
-        Ok(Folder { name, has_samples: images || archives.is_some() || folders })
+        // What cannot be examined may hold samples.
+        let has_samples = forced.is_none()
+            && content(&source.join(&name))
+                .map_or(true, |found| found.images || found.archives.is_some() || found.folders);
+        Folder { name, has_samples }
     };
-    let folders = subfolders(source)?.into_iter().map(folder).collect::<Result<Vec<_>, Error>>()?;
+    let folders: Vec<_> = subfolders(source)?.into_iter().map(folder).collect();
     chosen(source, files, &folders, forced)?
         .map(DetectedSource::Archives)
         .ok_or(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }))
@@ -131,12 +134,18 @@ fn mds(folder: &Path) -> Result<DetectedSource, Error> {
 /// Returns a folder without images of its own as one of class folders.
 ///
 /// # Errors
-/// [`SourceError::Nested`] if the first folder in it has archives: those are no images of a class.
+/// [`SourceError::Nested`] if the first folder in it has archives, and no other one images.
 fn class_folders(source: &Path) -> Result<DetectedSource, Error> {
-    let Some(first) = subfolders(source)?.into_iter().next() else { return Ok(DetectedSource::Folder) };
+    let folders = subfolders(source)?;
+    let Some(first) = folders.first() else { return Ok(DetectedSource::Folder) };
     let folder = source.join(first);
     match content(&folder)? {
         Content { images: false, archives: Some(kind), .. } => {
+            for other in folders.iter().skip(1).take(LOOKED_INTO) {
+                if content(&source.join(other))?.images {
+                    return Ok(DetectedSource::Folder);
+                }
+            }
             Err(Error::Source(SourceError::Nested { path: source.to_owned(), archives: files_of(kind, 2), folder }))
         }
         _ => Ok(DetectedSource::Folder),

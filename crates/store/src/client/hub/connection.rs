@@ -46,6 +46,10 @@ impl Connection {
             let certificates = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der));
             client = client.tls_certs_only(certificates.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?);
         }
+        if !endpoint.is_encrypted() {
+            // A proxy of another machine would see the token.
+            client = client.no_proxy();
+        }
         let inner = HttpClient::new(client.build().map_err(io::Error::other)?);
         Ok(Connection { inner, endpoint, signed: Mutex::default() })
     }
@@ -78,9 +82,7 @@ impl HttpService for Connection {
         let kept = (request.method() == Method::GET).then(|| self.signed().get(&first).cloned()).flatten();
         if let Some(url) = kept {
             let response = self.send(&request, &url).await;
-            let is_good =
-                |response: &HttpResponse| !response.status().is_client_error() && !response.status().is_redirection();
-            if response.as_ref().is_ok_and(is_good) {
+            if response.as_ref().is_ok_and(|response| response.status().is_success()) {
                 return response;
             }
             // Its signature has expired, or the server is gone: the Hub names another.
@@ -96,6 +98,10 @@ impl HttpService for Connection {
                         signed.clear();
                     }
                     signed.insert(first, url);
+                } else if response.status().is_client_error() && !self.endpoint.is_of(&url) {
+                    // What a server says of a signature may quote it.
+                    let (parts, _) = response.into_parts();
+                    return Ok(HttpResponse::from_parts(parts, bytes::Bytes::new().into()));
                 }
                 return Ok(response);
             }

@@ -50,11 +50,16 @@ impl Endpoint {
         Ok(Endpoint { url, token })
     }
 
-    /// Returns a URL below the server's; each part may have several segments.
+    /// Returns whether connections to the server are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// Returns a URL below the server's. A part is one segment: a `/` in it is encoded.
     pub(super) fn join(&self, parts: &[&str]) -> Url {
         let mut url = self.url.clone();
         let mut segments = url.path_segments_mut().expect("http URLs have a path");
-        segments.pop_if_empty().extend(parts.iter().flat_map(|part| part.split('/')));
+        segments.pop_if_empty().extend(parts);
         drop(segments);
         url
     }

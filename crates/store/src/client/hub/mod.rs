@@ -40,6 +40,9 @@ use std::io;
 use tokio::sync::OnceCell;
 use tree::Entry;
 
+/// Pages of a list, at most: 1,000 entries each on the Hub.
+const MOST_PAGES: u32 = 10_000;
+
 /// A dataset on the Hub at one revision.
 pub(crate) struct Hub {
     repository: Repository,
@@ -93,7 +96,8 @@ impl Hub {
                     tree::commit(&self.get(&self.api(&revision)).await?.0)?
                 }
             };
-            let url = self.endpoint.join(&["datasets", &self.repository.name, "resolve", &commit]);
+            let (owner, name) = self.repository.parts();
+            let url = self.endpoint.join(&["datasets", owner, name, "resolve", &commit]);
             let store = HttpBuilder::new()
                 .with_url(url)
                 .with_client_options(options(true, Purpose::Read).map_err(|error| failed(error.to_string()))?)
@@ -107,14 +111,18 @@ impl Hub {
 
     /// Returns a URL of the interface for programs.
     fn api(&self, parts: &[&str]) -> Url {
-        self.endpoint.join(&[&["api", "datasets", &self.repository.name], parts].concat())
+        let (owner, name) = self.repository.parts();
+        self.endpoint.join(&[&["api", "datasets", owner, name], parts].concat())
     }
 
     /// Gets a page of the interface for programs, and the URL of the next one.
     async fn get(&self, url: &Url) -> Result<(Vec<u8>, Option<Url>)> {
         let mut request = HttpRequest::new(HttpRequestBody::empty());
         *request.uri_mut() = url.as_str().parse().map_err(failed)?;
-        let response = self.connection.execute(request).await.map_err(failed)?;
+        let response = self.connection.execute(request).await.map_err(|error| match is_refused_redirect(&error) {
+            true => refused(crate::failure::chain(&error)),
+            false => failed(error),
+        })?;
         let status = response.status();
         if !status.is_success() {
             let said =
@@ -135,8 +143,12 @@ impl Hub {
         let folder: Vec<_> = folder.into_iter().flat_map(Key::parts).map(|part| part.as_ref().to_owned()).collect();
         let folder: Vec<_> = folder.iter().map(String::as_str).collect();
         let url = self.api(&[&["tree", commit.as_str()], &folder[..]].concat());
-        let (mut entries, mut next) = (vec![], Some(url));
+        let (mut entries, mut next, mut pages) = (vec![], Some(url), 0);
         while let Some(url) = next {
+            pages += 1;
+            if pages > MOST_PAGES {
+                return Err(refused(format!("a list of more than {MOST_PAGES} pages")));
+            }
             let (page, link) = self.get(&url).await?;
             let before = entries.len();
             entries.extend(tree::entries(&page)?);

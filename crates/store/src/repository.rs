@@ -51,6 +51,7 @@ impl Repository {
     }
 
     /// Returns owner and name.
+    #[cfg(feature = "remote")]
     pub(crate) fn parts(&self) -> (&str, &str) {
         self.name.split_once('/').expect("parsed so")
     }

@@ -147,3 +147,90 @@ fn what_did_not_change_is_not_read_and_a_time_is_no_proof() {
     let split = train(&fresh);
     assert!((0..2).all(|id| split.get(id).is_ok()));
 }
+
+/// A fresh index of a source that has one already: its bytes.
+fn anew(folder: &Path, options: &Options) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    fs::remove_file(folder.join("dataset.json")).unwrap();
+    fs::remove_dir_all(folder.join("_index")).unwrap();
+    for name in snapshot(folder).into_keys().filter(|path| path.to_string_lossy().starts_with(".packed-")) {
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    index_source(options, &[], &()).unwrap();
+    described(folder)
+}
+
+#[test]
+fn images_that_other_options_accepted_are_checked_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let source = temp.path().join("photos");
+    for i in 0..4 {
+        put(&source.join(format!("cat/{i}.jpg")), &jpeg(i, 60, 50));
+    }
+    let whole = fs::read(source.join("cat/2.jpg")).unwrap();
+    put(&source.join("cat/2.jpg"), &whole[..whole.len() - 40]);
+    age(&source);
+    let plain = options("classes", &source, Path::new(""));
+    let filled = with!(plain.clone(), truncated = shardtool_decode::Truncated::Fill);
+    let counts = |options: &Options| {
+        let indexed = index_source(options, &[], &()).unwrap();
+        (indexed.splits[0].split.records(), indexed.splits[0].rejected)
+    };
+    assert_eq!(counts(&filled), (4, 0));
+    assert_eq!(counts(&plain), (3, 1), "a cut image is rejected, though its time is the same");
+    let again = described(&source);
+    assert_eq!(again, anew(&source, &plain));
+}
+
+#[test]
+fn a_file_of_zeros_as_long_as_an_image_is_not_taken_for_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("list");
+    let mut list = "path,label,second\n".to_owned();
+    for i in 0..4 {
+        let image = jpeg(i, 40, 30);
+        put(&folder.join(format!("{i}.jpg")), &image);
+        put(&folder.join(format!("{i}.zero")), &vec![0; image.len()]);
+        list += &format!("{i}.jpg,a,{i}.zero\n");
+    }
+    put(&folder.join("list.csv"), list.as_bytes());
+    age(&folder);
+    let plain = options("list", &folder.join("list.csv"), Path::new(""));
+    index_source(&plain, &[], &()).unwrap();
+    put(&folder.join("list.csv"), list.replace(",a,", ",b,").as_bytes());
+    index_source(&plain, &[], &()).unwrap();
+    let (again, read) = (described(&folder), data(&Dataset::open(&folder).unwrap()));
+    assert_eq!(read["train"].len(), 4);
+    assert_eq!(again, anew(&folder, &plain));
+}
+
+#[test]
+fn a_file_of_times_that_is_none_is_ignored() {
+    let temp = tempfile::tempdir().unwrap();
+    let source = temp.path().join("photos");
+    for i in 0..3 {
+        put(&source.join(format!("cat/{i}.jpg")), &jpeg(i, 40, 30));
+    }
+    age(&source);
+    let plain = options("classes", &source, Path::new(""));
+    index_source(&plain, &[], &()).unwrap();
+    let times = source.join(".packed-train.times");
+    let first = fs::read(&times).unwrap();
+    assert!(String::from_utf8(first.clone()).unwrap().lines().count() == 4);
+    let fifo =
+        || rustix::fs::mknodat(rustix::fs::CWD, &times, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let made: [&dyn Fn(); 4] = [
+        &fifo,
+        &|| std::os::unix::fs::symlink("/dev/zero", &times).unwrap(),
+        &|| fs::write(&times, b"\xff no text").unwrap(),
+        &|| fs::write(&times, [&first[..], b"no number\n"].concat()).unwrap(),
+    ];
+    for (number, make) in made.into_iter().enumerate() {
+        fs::remove_file(&times).unwrap();
+        make();
+        put(&source.join(format!("cat/new-{number}.jpg")), &jpeg(70 + number as u32, 40, 30));
+        let indexed = index_source(&plain, &[], &()).unwrap();
+        assert_eq!(indexed.splits[0].split.records(), 4 + number as u64);
+        let again = described(&source);
+        assert_eq!(again, anew(&source, &plain), "{number}");
+    }
+}

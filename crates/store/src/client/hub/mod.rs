@@ -152,8 +152,10 @@ impl Hub {
             let (page, link) = self.get(&url).await?;
             let before = entries.len();
             entries.extend(tree::entries(&page)?);
-            // Pages without entries would never end.
-            next = link.filter(|_| entries.len() > before);
+            if link.is_some() && entries.len() == before {
+                return Err(refused("a page of a list has no entry, and names a next page".to_owned()));
+            }
+            next = link;
         }
         Ok(entries)
     }

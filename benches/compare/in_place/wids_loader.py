@@ -1,12 +1,12 @@
 """wids, which reads tars by index, and a DataLoader with two workers: wids_loader.py FOLDER"""
 
+import importlib.metadata
 import pathlib
 import sys
 import tarfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "load"))
 import torch  # noqa: E402
-import webdataset  # noqa: E402
 import wids  # noqa: E402
 from measure import measure  # noqa: E402
 from torchvision.transforms import v2  # noqa: E402
@@ -32,7 +32,7 @@ def main(folder):
         sampler = wids.ShardListSampler(data)
         return (images for images in torch.utils.data.DataLoader(data, 256, sampler=sampler, num_workers=2, drop_last=True))
 
-    measure("wids", webdataset.__version__, epoch)
+    measure("wids", importlib.metadata.version("wids"), epoch)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ def build():
     return ROOT / "target/release/shardtool"
 
 
-def ours(shardtool, dataset, work, name="shardtool"):
-    """Runs one epoch of our loader."""
-    options = ["--work", work, "--epochs", "1", "--workers", "2", "--batch", "256", "--json"]
+def ours(shardtool, dataset, work, name="shardtool", more=()):
+    """Runs one epoch of our loader, with `more` options."""
+    options = ["--work", work, "--epochs", "1", "--workers", "2", "--batch", "256", "--json", *more]
     found = json.loads(call(shardtool, "bench", dataset, *options))
     version = call(shardtool, "--version").split()[-1]
     return {"name": name, "version": version, "images": found["samples"]} | {

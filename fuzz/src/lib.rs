@@ -45,6 +45,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("coco", sources::coco),
     ("tar_in_place", sources::tar_in_place),
     ("parquet_in_place", sources::parquet_in_place),
+    ("hub_list", hub_list),
 ];
 
 /// TFRecord frames: an accepted frame is the one that its data frames to.
@@ -80,6 +81,17 @@ pub fn virtual_frame(bytes: &[u8]) {
             assert!(
                 path.components().all(|part| part != std::path::Component::ParentDir) && path.starts_with("/folder")
             );
+        }
+    }
+}
+
+/// Lists of the Hugging Face Hub: all that is accepted lies in the folder whose list it is.
+pub fn hub_list(bytes: &[u8]) {
+    for folder in ["", "data"] {
+        for path in shardtool_store::listed_by_hub(bytes, folder).into_iter().flatten() {
+            let path = std::path::Path::new(&path);
+            assert!(path.components().all(|part| matches!(part, std::path::Component::Normal(_))), "{path:?}");
+            assert_eq!(path.parent(), Some(std::path::Path::new(folder)));
         }
     }
 }

@@ -47,6 +47,10 @@ fn seeds(name: &str, corpus: &[Vec<u8>]) -> Vec<Vec<u8>> {
         "coco" => text(&["{\"images\": [{\"id\": 7, \"file_name\": \"a.jpg\", \"width\": 4, \"height\": 3}], \
             \"categories\": [{\"id\": 1, \"name\": \"cat\"}], \"annotations\": [{\"id\": 1, \"image_id\": 7, \
             \"category_id\": 1, \"bbox\": [1, 1, 2, 2], \"area\": 4, \"iscrowd\": 0}]}"]),
+        "hub_list" => text(&[
+            r#"[{"type": "file", "oid": "0a", "size": 12, "path": "data/a.tar"}, {"type": "directory", "path": "data/b"}]"#,
+            r#"[{"type": "file", "size": 12, "path": "a.parquet", "lfs": {"oid": "0b", "size": 12}}]"#,
+        ]),
         "conversion" => converted(),
         "fax" => vec![
             // A white row and rows like it in Group 4; end-of-line codes, and a white row in Group 3.

@@ -19,7 +19,9 @@ def steps(rows):
 def main(kind, folder, cache):
     torch.set_num_threads(1)
     if kind == "imagefolder":
-        data = datasets.load_dataset("imagefolder", data_dir=folder, split="train", cache_dir=cache).with_transform(steps)
+        # By a pattern: in a folder, a file whose name has the word `train` would be the whole split.
+        options = {"data_files": f"{folder}/*/*", "split": "train", "drop_labels": False, "cache_dir": cache}
+        data = datasets.load_dataset("imagefolder", **options).with_transform(steps)
         options = {"shuffle": True}
     else:
         # As its guide for PyTorch has it: Parquet is streamed, and shuffled in a buffer.

@@ -47,8 +47,12 @@ def main(kind, place, cache=None):
         loader = litdata.streaming.item_loader.ParquetLoader()
         data = Rows(place, item_loader=loader, shuffle=True, drop_last=True)
 
+        # Polars needs workers that are spawned; they stay, since each takes seconds to start.
+        options = {"num_workers": 2, "multiprocessing_context": "spawn", "persistent_workers": True}
+        batches = litdata.StreamingDataLoader(data, batch_size=256, **options)
+
         def epoch():
-            return (images for images in litdata.StreamingDataLoader(data, batch_size=256, num_workers=2))
+            return (images for images in batches)
 
     measure(f"LitData, {kind}", litdata.__version__, epoch)
 

@@ -26,10 +26,10 @@ def samples(tar):
 def main(folder):
     torch.set_num_threads(1)
     tars = [{"url": str(tar), "nsamples": samples(tar)} for tar in sorted(pathlib.Path(folder).glob("*.tar"))]
-    data = wids.ShardListDataset(tars).add_transform(steps)
+    data = wids.ShardListDataset(tars, cache_dir=f"{folder}-cache").add_transform(steps)
 
     def epoch():
-        sampler = wids.ShardListSampler(data)
+        sampler = wids.ShardedSampler(data, shufflefirst=True)
         return (images for images in torch.utils.data.DataLoader(data, 256, sampler=sampler, num_workers=2, drop_last=True))
 
     measure("wids", importlib.metadata.version("wids"), epoch)

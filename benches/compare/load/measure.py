@@ -2,30 +2,45 @@
 
 import json
 import os
-import resource
 import time
 
 
-def anonymous():
-    """Returns the anonymous memory of this process and its children in bytes."""
-    total, left = 0, [os.getpid()]
-    while left:
-        pid = left.pop()
+def processes():
+    """Returns the ids of this process and of its descendants."""
+    left = [os.getpid()]
+    for pid in left:
         try:
-            with open(f"/proc/{pid}/status") as status:
-                total += sum(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
             for task in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{task}/children") as children:
                     left += [int(child) for child in children.read().split()]
         except OSError:
             pass  # It has just exited.
+    return left
+
+
+def anonymous():
+    """Returns the anonymous memory of this process and its descendants in bytes."""
+    total = 0
+    for pid in processes():
+        try:
+            with open(f"/proc/{pid}/status") as status:
+                total += sum(int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:"))
+        except OSError:
+            pass
     return total
 
 
 def processor():
-    """Returns the CPU seconds of this process and of its finished children."""
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in usage)
+    """Returns the CPU seconds of this process and its descendants, those that ended included."""
+    ticks = 0
+    for pid in processes():
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                # Behind the name, which may have spaces: utime, stime, and those of children that ended.
+                ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:15]))
+        except OSError:
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def measure(name, version, epoch):

@@ -1,5 +1,6 @@
 //! Measures positions per second of every order on one core, and how well each shuffles a dataset sorted by class, compared
-//! with the buffer shuffle of tf.data (simulated: a buffer of K records is filled in order; each step takes a random one).
+//! with the buffer shuffles of tf.data (simulated: a buffer of K records is filled in order; each step takes a random one) and of
+//! WebDataset (the same over tars in random order, with its beginning: the buffer grows by one record a step).
 //!
 //! Checks that a cursor agrees with the pure function at every 997th position and in a batch, and that every shuffled order
 //! is a permutation.
@@ -104,6 +105,9 @@ fn mixing() {
     for buffer in [1_024, 16_384, 65_536] {
         row(&format!("tf.data shuffle({buffer})"), buffer_shuffle(buffer));
     }
+    for buffer in [1_000, 10_000] {
+        row(&format!("WebDataset tars, shuffle({buffer})"), webdataset_shuffle(buffer));
+    }
     for (run, window) in [(64, 64), (64, 256), (64, 1024), (256, 64), (1024, 64)] {
         row(&format!("interleaved {run} x {window}"), visits(interleaved(run, window)));
     }
@@ -128,6 +132,37 @@ fn buffer_shuffle(size: usize) -> Vec<u64> {
     for next in size as u64..SAMPLES {
         let slot = rng.below(size as u32) as usize;
         out.push(std::mem::replace(&mut buffer[slot], next));
+    }
+    while !buffer.is_empty() {
+        let slot = rng.below(buffer.len() as u32) as usize;
+        out.push(buffer.swap_remove(slot));
+    }
+    out
+}
+
+/// Records of a tar, as ImageNet's are usually written.
+const TAR: u64 = 1_000;
+/// Records before WebDataset delivers the first one, its default.
+const INITIAL: usize = 100;
+
+fn webdataset_shuffle(size: usize) -> Vec<u64> {
+    let mut rng = Rng::new(SEED);
+    let mut tars: Vec<u64> = (0..SAMPLES.div_ceil(TAR)).collect();
+    for i in (1..tars.len()).rev() {
+        tars.swap(i, rng.below(i as u32 + 1) as usize);
+    }
+    let mut records = tars.into_iter().flat_map(|tar| tar * TAR..((tar + 1) * TAR).min(SAMPLES));
+    let mut buffer = Vec::with_capacity(size);
+    let mut out = Vec::with_capacity(SAMPLES as usize);
+    while let Some(record) = records.next() {
+        buffer.push(record);
+        if buffer.len() < size {
+            buffer.extend(records.next());
+        }
+        if buffer.len() >= INITIAL {
+            let slot = rng.below(buffer.len() as u32) as usize;
+            out.push(buffer.swap_remove(slot));
+        }
     }
     while !buffer.is_empty() {
         let slot = rng.below(buffer.len() as u32) as usize;

@@ -123,9 +123,12 @@ fn dataset(folder: &Path, min_bytes: u64) -> PathBuf {
     packed
 }
 
-/// Flushes the dataset to disk and evicts it from the page cache, so that the next reader's group is charged for its pages.
+/// Flushes the files of a folder to disk and evicts them from the page cache, so that the next reader's group is charged for their pages.
 fn evict(dataset: &Path) {
-    for file in fs::read_dir(dataset).expect("a dataset").flatten().filter(|f| f.path().is_file()) {
+    let (folders, files): (Vec<_>, Vec<_>) =
+        fs::read_dir(dataset).expect("a dataset").flatten().partition(|entry| entry.path().is_dir());
+    folders.iter().for_each(|folder| evict(&folder.path()));
+    for file in files {
         let of = format!("of={}", file.path().display());
         let mut dd = Command::new("dd");
         let done = dd.args([&of, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]).status();
@@ -183,6 +186,58 @@ fn bench_stays_within_the_memory_of_a_cgroup() {
             &group,
             &format!("rank {rank} of {} in {total} MiB", extent.ranks),
         );
+    }
+}
+
+/// Writes a file for each record of a dataset: copies of its photographs, in folders of 1,000.
+fn copy_out(dataset: &Path, folder: &Path) {
+    let list = dataset.with_file_name("list.csv");
+    for (number, line) in fs::read_to_string(list).expect("the list").lines().skip(1).enumerate() {
+        let class = folder.join((number / 1000).to_string());
+        fs::create_dir_all(&class).expect("a folder");
+        let (photo, _) = line.rsplit_once(',').expect("a path and a key");
+        fs::copy(photo, class.join(format!("{number}.jpg"))).expect("a copy");
+    }
+}
+
+#[test]
+fn sources_that_stay_where_they_are_fit_the_container() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    if Group::new("places", 256 * MIB).is_none() {
+        println!("skipped: cannot create a memory cgroup here");
+        return;
+    }
+    let extent = Extent::get();
+    let dataset = dataset(folder.path(), extent.bytes);
+    let records = fs::read_to_string(folder.path().join("list.csv")).expect("the list").lines().count() - 1;
+    for kind in ["webdataset", "parquet", "folder"] {
+        let source = folder.path().join(kind);
+        let path = source.to_str().expect("UTF-8");
+        match kind {
+            "folder" => copy_out(&dataset, &source),
+            _ => shardtool(&["export", dataset.to_str().expect("UTF-8"), path, "--to", kind]),
+        }
+        let group = Group::new(kind, 256 * MIB).expect("the probe was created");
+        for command in [
+            &["index", path][..],
+            &["bench", path, "--epochs", extent.epochs, "--batch", "256", "--json"],
+            &["bench", path, "--epochs", "1", "--batch", "256", "--order", "interleaved", "--json"],
+        ] {
+            evict(&source);
+            let output = group.start(command, &[]).wait_with_output().expect("the exit status");
+            let what = format!("{kind}: {}", command.join(" "));
+            match command[0] {
+                "bench" => check(&output, &group, &what),
+                _ => {
+                    let text = String::from_utf8_lossy(&output.stdout);
+                    assert_eq!(group.killed(), 0, "{what}: killed for memory");
+                    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+                    let digits: String = text.chars().filter(|c| *c != ',').collect();
+                    assert!(digits.contains(&format!("{records} = {records} + 0 rejected")), "{what}: {text}");
+                }
+            }
+        }
+        fs::remove_dir_all(&source).expect("removed");
     }
 }
 

@@ -2,27 +2,20 @@
 //! no proof; readers compare the bytes with the CRC that was known.
 
 use crate::Options;
+use crate::source_times::{self, SourceTimes};
 use shardtool_decode::{Format, Truncated};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::frame;
 use shardtool_format::index::{self, FramePart, Index, SourceFile, VirtualColumns, frame_parts};
-use shardtool_format::manifest::{Foreign, Manifest, Shard, Split};
+use shardtool_format::manifest::{Foreign, Manifest, Shard};
 use shardtool_format::names;
 use shardtool_host::system_memory::SystemLimits;
-use shardtool_store::is_url;
 use std::collections::HashMap;
-use std::fmt::Write;
-use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The longest file of times that is read.
-const LONGEST: u64 = 1 << 30;
 /// Bytes of a record besides its image that are taken over, at most.
 const MOST_BESIDES: u64 = 64 << 20;
-/// A file that was written so short before it was listed may be written again in the same tick of the clock.
-const TICK: Duration = Duration::from_secs(2);
 
 /// Images that an index describes.
 #[derive(Debug, Default)]
@@ -35,8 +28,7 @@ struct KnownSplit {
     shards: Vec<KnownShard>,
     /// Where each file is described.
     rows: HashMap<Box<str>, KnownRow>,
-    /// What [`Found::version`](crate::input::Found::version) was, by the path in the listing.
-    times: HashMap<Box<str>, i64>,
+    times: SourceTimes,
 }
 
 #[derive(Debug)]
@@ -86,7 +78,7 @@ impl KnownImages {
             return known;
         }
         for split in splits {
-            let Some(times) = times(dataset, split, options) else { continue };
+            let Some(times) = SourceTimes::read(dataset, split, source_times::of_images(options)) else { continue };
             let mut found = KnownSplit { shards: vec![], rows: HashMap::new(), times };
             split.shards.iter().for_each(|shard| found.add(dataset, shard));
             known.splits.insert(split.name.clone(), found);
@@ -96,7 +88,7 @@ impl KnownImages {
 
     /// Returns whether the listing of a split had this path with this version.
     pub(crate) fn has(&self, split: &str, (path, version): (&str, i64)) -> bool {
-        version != 0 && self.splits.get(split).is_some_and(|split| split.times.get(path) == Some(&version))
+        self.splits.get(split).is_some_and(|split| split.times.has(path, version))
     }
 
     /// Returns what a split knows of the image that is the file of this name and length.
@@ -192,54 +184,4 @@ impl KnownShard {
             },
         })
     }
-}
-
-/// Returns the file of times of a split: a hint for the next `index`, which readers ignore.
-pub(crate) fn times_file(split: &str) -> String {
-    format!(".packed-{split}.times")
-}
-
-/// Writes the times of images, given by the paths of their listing, whose indexes have these lines. `began` is before the listing.
-pub(crate) fn times_text<'a>(
-    images: impl Iterator<Item = (&'a str, i64)>,
-    shards: &[Shard],
-    began: SystemTime,
-    options: &Options,
-) -> String {
-    let now = began.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK).as_nanos();
-    let mut text = head(shards, options);
-    for (path, version) in images.filter(|(path, _)| !path.contains(['\n', '\r'])) {
-        if i128::from(version) < now as i128 {
-            let _ = writeln!(text, "{version} {path}");
-        }
-    }
-    text
-}
-
-/// Returns the first line: of which indexes, and with which options, the times are.
-fn head(shards: &[Shard], options: &Options) -> String {
-    let indexes: Vec<_> = shards.iter().flat_map(|shard| shard.index_crc32c.to_le_bytes()).collect();
-    let (limits, truncated, entries) = (options.limits, options.truncated, options.entry_points);
-    let made = format!("{} {limits:?} {truncated:?} {entries}", env!("CARGO_PKG_VERSION"));
-    format!("shardtool times 1 {:08x} {:08x}\n", crc32c(&indexes), crc32c(made.as_bytes()))
-}
-
-/// Reads the times of a split; `None` if there are none, or they are of other indexes.
-fn times(dataset: &Path, split: &Split, options: &Options) -> Option<HashMap<Box<str>, i64>> {
-    let path = dataset.join(times_file(&split.name));
-    let bytes = match is_url(&path) {
-        true => shardtool_store::read_whole(&path, LONGEST).ok()??,
-        false => {
-            let mut bytes = vec![];
-            let file = shardtool_read::open_regular(&path).ok()?;
-            file.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
-            bytes
-        }
-    };
-    if bytes.len() as u64 > LONGEST {
-        return None;
-    }
-    let text = String::from_utf8(bytes).ok()?;
-    let lines = text.strip_prefix(&*head(&split.shards, options))?.lines();
-    lines.map(|line| line.split_once(' ').and_then(|(time, path)| Some((path.into(), time.parse().ok()?)))).collect()
 }

@@ -13,6 +13,8 @@
 //! | `progress` | reports progress, and stops a run |
 //! | `ordered` | parallel work with results in order, a bounded number at a time |
 //! | `known_images` | images that an index describes, and that have not changed since |
+//! | `known_shards` | shards of archives that an index describes, and that have not changed since |
+//! | `source_times` | times of the files of an indexed source, for the next index |
 //! | `virtual_source` | names of the files of a source that stays where it is |
 //! | `options` | options of a pack |
 //! | `input` | files and objects that are packed: lengths and bytes, by path or URL |
@@ -62,6 +64,7 @@ mod frames;
 mod index_writer;
 mod input;
 mod known_images;
+mod known_shards;
 mod metadata;
 mod options;
 mod ordered;
@@ -82,6 +85,7 @@ mod sample;
 mod selection;
 mod shard_writer;
 mod source;
+mod source_times;
 mod split;
 mod virtual_source;
 mod wait;

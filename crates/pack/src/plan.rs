@@ -213,7 +213,8 @@ impl ArchivePlan {
         between(&self.ends, position)
     }
 
-    fn sample_count(&self, shard: usize) -> SampleCount {
+    /// Returns the number of samples of a shard, rejected ones included, and their bytes.
+    pub(crate) fn sample_count(&self, shard: usize) -> SampleCount {
         let position = self.ends.partition_point(|end| *end <= shard);
         self.file_at(position).shards[shard - self.shards_at(position).start]
     }

@@ -73,6 +73,13 @@ pub use write::{
 use std::sync::OnceLock;
 use std::time::Duration;
 
+/// Returns the paths that a page of a list of the Hugging Face Hub names in a folder; `None` if it is refused. For fuzzing.
+#[cfg(feature = "remote")]
+#[doc(hidden)]
+pub fn listed_by_hub(page: &[u8], folder: &str) -> Option<Vec<String>> {
+    client::hub::listed(page, folder).ok()
+}
+
 /// How often bytes of a store are requested again if they fail a check, at most.
 pub const REFETCHES: usize = 3;
 

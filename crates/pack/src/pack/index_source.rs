@@ -75,7 +75,8 @@ pub fn source_kind(source: &Path) -> Result<Option<SourceKind>, Error> {
 /// `options.destination` is where the dataset is written. If it is empty, that is the folder of the source. Anywhere else, readers
 /// need the user's word for the source ([`shardtool_read::Options::sources`]).
 ///
-/// Writes nothing if an index exists and the source still has the contents it describes; otherwise indexes the whole source again.
+/// Writes nothing if an index exists and the source still has the contents it describes. Otherwise describes the source again, and reads
+/// the images and archives whose length or time is another than before.
 ///
 /// # Errors
 /// As [`crate::pack_splits()`]; [`SourceError::Virtual`] for a source that cannot stay where it is; [`Error::Option`] for options that

@@ -12,6 +12,7 @@ pub(crate) use target::{Remaining, Target, complete};
 
 use crate::commit::Directory;
 use crate::error::{DestinationError, SourceError};
+use crate::known_shards::KnownShards;
 use crate::place::{Place, StoreFolder};
 use crate::plan::{self, Work, stoppable_plans};
 use crate::progress::{Progress, Step, after};
@@ -20,7 +21,8 @@ use crate::shard_writer::{self, Counts};
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
-use crate::{Error, JpegLayout, OnError, Options, Plan, known_images, purged_keys, rejects, wait};
+use crate::virtual_source::VirtualSource;
+use crate::{Error, JpegLayout, OnError, Options, Plan, purged_keys, rejects, source_times, wait};
 use shardtool_format::manifest::{Shard, Split};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -270,6 +272,8 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
         return Ok(Written::Complete(split));
     }
     let target = wait::until_free(options, progress, || Target::<P>::new(options))?;
+    // Before an old split is removed.
+    let known = KnownShards::of(target.files(), options, plan)?;
     match target.prepare(options, plan, progress)? {
         Remaining::Nothing(split) => Ok(Written::Complete(split)),
         Remaining::PlanFile(split) => {
@@ -278,6 +282,7 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
             Ok(Written::Shards(split, PackedSplit { target, named: true, resumed, rejected, counts }))
         }
         Remaining::Shards => {
+            let known = known.finish(target.files())?;
             let all: Vec<_> = (0..plan.shard_count()).collect();
             let (shard_writer::Written { shards, counts }, resumed) =
                 write_shards(options, plan, &target, &all, progress)?;
@@ -285,10 +290,8 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
             let shards = shards.into_iter().map(|(_, shard)| Shard { foreign: foreign.clone(), ..shard }).collect();
             let split = Split { name: options.split().to_owned(), shards };
             target.files().sync()?;
-            if let (Some(source), Work::Files(work)) = (&options.virtual_source, &plan.work) {
-                let images =
-                    work.listing.entries.iter().map(|entry| (work.listing.relative_path(entry), entry.version));
-                let times = known_images::times_text(images, &split.shards, source.began, options);
+            if let Some(source) = &options.virtual_source {
+                let times = source_times(options, plan, source, &split.shards);
                 target.files().place().publish(&target.files().times(), times.as_bytes())?;
             }
             let listed = rejects::to_json_lines(plan.rejected());
@@ -297,7 +300,27 @@ fn write_split<P: Place>(options: &Options, plan: &Plan, progress: &dyn Progress
                 return Err(nothing_accepted(&options.source, &target, rejected)?);
             }
             after(progress, Step::Rejected)?;
+            let resumed = resumed.saturating_sub(known);
             Ok(Written::Shards(split, PackedSplit { target, named: false, resumed, rejected, counts }))
+        }
+    }
+}
+
+/// Returns the times of the files that these shards describe.
+fn source_times(options: &Options, plan: &Plan, source: &VirtualSource, shards: &[Shard]) -> String {
+    match &plan.work {
+        Work::Files(work) => {
+            let images = work.listing.entries.iter().map(|entry| (work.listing.relative_path(entry), entry.version));
+            source_times::text(images, shards, source_times::of_images(options), source.began)
+        }
+        Work::Archives(work) => {
+            let files = work.archives.files.iter().map(|surveyed| &surveyed.file);
+            let named = files.filter_map(|file| Some((source.name(&file.path, file.size).ok()?, file.version())));
+            let named: Vec<_> = named.collect();
+            let conventions =
+                source_times::of_archives(&work.archives, options, &PlanFile::new(options, plan, Stage::Packing));
+            let files = named.iter().map(|(name, version)| (&*name.name, *version));
+            source_times::text(files, shards, conventions, source.began)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::same_content;
 use crate::error::DestinationError;
+use crate::known_shards::KnownShards;
 use crate::ordered::ordered;
 use crate::place::{NewFile, Place};
 use crate::progress::{Progress, Step, after};
@@ -45,19 +46,18 @@ pub(crate) fn complete<P: Place>(
     plan: &Plan,
     progress: &dyn Progress,
 ) -> Result<Option<Split>, Error> {
-    let same_content = |there: &Split| {
-        let shards: Vec<_> = there.shards.iter().enumerate().collect();
-        // Of a stored plan, only the inputs of one part are known.
-        let all = !plan.is_stored() && shards.len() == plan.shard_count();
-        Ok(all && same_content::makes(options, plan, &shards, progress)?)
-    };
     let Options { destination, force, .. } = options;
-    match SplitFiles::<P>::open(destination, options.split())? {
-        Some(files) if !force => {
-            complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing), &same_content)
+    let Some(files) = SplitFiles::<P>::open(destination, options.split())?.filter(|_| !force) else { return Ok(None) };
+    let same_content = |there: &Split| {
+        // Of a stored plan, only the inputs of one part are known.
+        if plan.is_stored() || there.shards.len() != plan.shard_count() {
+            return Ok(false);
         }
-        _ => Ok(None),
-    }
+        let known = KnownShards::of(&files, options, plan)?;
+        let others = there.shards.iter().enumerate().filter(|(number, line)| !known.has(*number, line));
+        same_content::makes(options, plan, &others.collect::<Vec<_>>(), progress)
+    };
+    complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing), &same_content)
 }
 
 /// Removes the lock of a pack that was killed after its split was complete: takes it and drops it. Leaves a lock that another

@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::commit::Directory;
 use crate::error::DestinationError;
-use crate::known_images::times_file;
 use crate::place::Place;
+use crate::source_times;
 use crate::split::attempt;
 use sha2::Digest;
 use shardtool_format::checksum::{Sha256, crc32c};
@@ -112,9 +112,9 @@ impl<P: Place> SplitFiles<P> {
         format!(".packed-{}.json", self.split).into()
     }
 
-    /// The times of the images of a split that stays where it is.
+    /// The times of the source files of a split that stays where it is.
     pub(crate) fn times(&self) -> PathBuf {
-        times_file(&self.split).into()
+        source_times::file_name(&self.split).into()
     }
 
     /// The lock file of the split.

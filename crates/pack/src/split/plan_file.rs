@@ -204,6 +204,13 @@ impl PlanFile {
         PlanFile(members)
     }
 
+    /// Returns the plan file without what depends on which inputs there are: what an option says of each of them.
+    pub(crate) fn without_inputs(&self) -> Self {
+        let mut members = self.0.clone();
+        ["images", "image_bytes", LISTING].iter().for_each(|name| drop(members.remove(*name)));
+        PlanFile(members)
+    }
+
     /// Returns the first member in which the plan file `now` differs from this one. Options precede listings, since
     /// other options may cause another listing.
     pub(crate) fn difference(&self, now: &PlanFile) -> Option<Box<PlanDifference>> {

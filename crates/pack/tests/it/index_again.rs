@@ -60,7 +60,13 @@ fn a_second_index_is_equal_to_a_first_one() {
                 let list = fs::read_to_string(&source).unwrap();
                 put(&source, list.replace("long text", "longer text").as_bytes());
             }
+            // Keys that two archives have.
             "tars" => put(&folder.join("set-00009.tar"), &fs::read(folder.join("set-00001.tar")).unwrap()),
+            kind if kind.starts_with("parquet") => {
+                let file =
+                    snapshot(&folder).into_iter().find(|(path, _)| path.extension().is_some_and(|e| e == "parquet"));
+                put(&folder.join("train-another.parquet"), &file.unwrap().1);
+            }
             _ => continue,
         }
         assert!(!index().splits.iter().all(|split| split.already_complete), "{kind}");
@@ -233,4 +239,91 @@ fn a_file_of_times_that_is_none_is_ignored() {
         let again = described(&source);
         assert_eq!(again, anew(&source, &plain), "{number}");
     }
+}
+
+/// Samples of an image and a class, the first of which has no image if `incomplete`.
+fn samples(first: u32, count: u32, incomplete: bool) -> Vec<u8> {
+    let mut members = vec![];
+    for i in first..first + count {
+        if !(incomplete && i == first) {
+            members.push((format!("{i:04}.jpg"), jpeg(i, 40 + i % 7, 30)));
+        }
+        members.push((format!("{i:04}.cls"), (i % 3).to_string().into_bytes()));
+    }
+    crate::support::tar(&members.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect::<Vec<_>>())
+}
+
+/// Changes a byte of the middle of an image in an archive, and keeps the archive's time.
+fn damage_unnoticed(archive: &Path, image: &[u8]) {
+    let (mut bytes, time) = (fs::read(archive).unwrap(), fs::metadata(archive).unwrap().modified().unwrap());
+    let at = bytes.windows(image.len()).position(|window| window == image).unwrap() + image.len() / 2;
+    bytes[at] ^= 1;
+    fs::write(archive, bytes).unwrap();
+    set_time(archive, time);
+}
+
+#[test]
+fn archives_that_did_not_change_are_not_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("tars");
+    let numbers = |archive: usize| archive as u32 * 100;
+    for (archive, name) in ["b", "c", "d", "e"].into_iter().enumerate() {
+        put(&folder.join(format!("{name}.tar")), &samples(numbers(archive), 20, name == "e"));
+    }
+    age(&folder);
+    // Each archive has several shards.
+    let plain = with!(options("tars", &folder, Path::new("")), shards = shardtool_pack::Shards::Size(9_000));
+    let index = || index_source(&plain, &[], &()).unwrap().splits.remove(0);
+    let first = index();
+    assert_eq!((first.split.records(), first.rejected), (79, 1));
+    assert!(first.split.shards.len() > 8, "{}", first.split.shards.len());
+    assert_eq!(fs::read_to_string(folder.join(".packed-train.times")).unwrap().lines().count(), 5);
+    // The keys of damaged records, after an index.
+    let damaged = || {
+        let split = Dataset::open(&folder).unwrap().split("train").unwrap().clone();
+        let failed = (0..split.len()).filter_map(|id| {
+            let error = split.get(id).err()?;
+            assert_eq!(error.damage(), Some(Damage::DataCrc), "{error}");
+            let (shard, row) = split.locate(id).unwrap();
+            Some(String::from_utf8(split.shard(shard).unwrap().key(row).unwrap().to_vec()).unwrap())
+        });
+        // Archives are in an order of their own.
+        failed.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(damaged(), [""; 0]);
+    damage_unnoticed(&folder.join("b.tar"), &jpeg(7, 40, 30));
+    damage_unnoticed(&folder.join("d.tar"), &jpeg(219, 42, 30));
+    // An archive before the others: their shards have other numbers now.
+    put(&folder.join("a.tar"), &samples(900, 20, false));
+    let added = index();
+    assert_eq!((added.split.records(), added.rejected, added.resumed_shards), (99, 1, 0));
+    assert_eq!(damaged(), ["0007", "0219"]);
+    // Only its time is another: nothing is written, and no other archive is read.
+    set_time(&folder.join("c.tar"), SystemTime::now() - Duration::from_secs(60));
+    let before = described(&folder);
+    index();
+    assert_eq!((described(&folder), damaged()), (before, vec!["0007".to_owned(), "0219".to_owned()]));
+    // Replaced by one of the same length: it is read, and the others are not.
+    let other = samples(numbers(1), 20, false);
+    let image = jpeg(105, 40, 30);
+    let at = other.windows(image.len()).position(|window| window == image).unwrap();
+    let mut replaced = other.clone();
+    replaced[at + image.len() / 2] ^= 1;
+    put(&folder.join("c.tar"), &replaced);
+    index();
+    assert_eq!(damaged(), ["0007", "0219"]);
+    // With their own times, they are described as they are now, as by a first index.
+    for name in ["b.tar", "d.tar"] {
+        set_time(&folder.join(name), SystemTime::now() - Duration::from_secs(60));
+    }
+    index();
+    assert_eq!(damaged(), [""; 0]);
+    let again = described(&folder);
+    assert_eq!(again, anew(&folder, &plain));
+    // Another option makes other shards of all.
+    damage_unnoticed(&folder.join("e.tar"), &jpeg(305, 44, 30));
+    let plain = with!(plain.clone(), shards = shardtool_pack::Shards::Size(5_000));
+    index_source(&plain, &[], &()).unwrap();
+    assert_eq!(damaged(), [""; 0]);
+    assert_eq!(described(&folder), anew(&folder, &plain));
 }

@@ -97,9 +97,14 @@ impl Site {
 
     /// Returns a page, which must be good.
     pub(crate) fn page(&self, path: &str) -> String {
-        let answer = self.get(path);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.text()
+        loop {
+            let answer = self.get(path);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            // A page answers before its search has ended, which takes long on a busy machine.
+            if !answer.text().contains("data-searching=") {
+                return answer.text();
+            }
+        }
     }
 
     /// Returns the ids of the records that a gallery shows, in its order.

@@ -68,6 +68,11 @@ pub(crate) struct SampleCount {
 }
 
 impl ArchiveFile {
+    /// Returns what [`Found::version`] was at the time of listing.
+    pub(crate) fn version(&self) -> i64 {
+        self.version
+    }
+
     /// Returns which of the file's shards a sample at uncompressed byte `at` goes to. Each shard covers `shard_size`
     /// bytes; the last one covers the rest.
     pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {

@@ -245,6 +245,22 @@ impl Archives {
             }
         })
     }
+
+    /// Returns a CRC32C over what the samples of all files depend on besides the files: under the same, a file that has not changed
+    /// makes the same records.
+    pub(crate) fn conventions_crc(&self) -> u32 {
+        let layouts: BTreeSet<_> =
+            self.files.iter().filter_map(|file| file.file.mds.as_ref()).map(|mds| mds.describe()).collect();
+        self.schema.crc(|text| {
+            text(self.kind.name().as_bytes());
+            self.roles.each_bytes(text);
+            text(self.labels.name().as_bytes());
+            text(&[u8::from(self.schema.images)]);
+            text(&self.limit.to_le_bytes());
+            self.repeated.iter().for_each(|key| text(&key.to_le_bytes()));
+            self.taken.iter().chain(&layouts).for_each(|name| text(name.as_bytes()));
+        })
+    }
 }
 
 /// Returns the class names in the metadata of archives, which all that have some have in common.

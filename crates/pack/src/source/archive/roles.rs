@@ -75,6 +75,17 @@ pub(super) enum Labels {
     Ids(Option<ClassIds>),
 }
 
+impl Labels {
+    /// Returns a name of the way, for checksums.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Labels::None => "none",
+            Labels::Names(_) => "names",
+            Labels::Ids(_) => "ids",
+        }
+    }
+}
+
 /// Columns of a sample by name.
 pub(super) type Columns = BTreeMap<String, Values>;
 

@@ -57,6 +57,15 @@ struct Files {
     store: HttpStore,
 }
 
+/// Returns the paths that a page of the list of a folder names.
+///
+/// # Errors
+/// Those of [`tree::entries`].
+pub(crate) fn listed(page: &[u8], folder: &str) -> Result<Vec<String>> {
+    let entries = tree::entries(page, Some(&Key::parse(folder)?))?;
+    Ok(entries.iter().map(|entry| entry.path.to_string()).collect())
+}
+
 /// Gives a client connections that exist.
 #[derive(Debug)]
 struct Given(HttpClient);
@@ -138,9 +147,9 @@ impl Hub {
     }
 
     /// Lists what lies in a folder.
-    async fn entries(&self, folder: Option<&Key>) -> Result<Vec<Entry>> {
+    async fn entries(&self, key: Option<&Key>) -> Result<Vec<Entry>> {
         let commit = &self.files().await?.commit;
-        let folder: Vec<_> = folder.into_iter().flat_map(Key::parts).map(|part| part.as_ref().to_owned()).collect();
+        let folder: Vec<_> = key.into_iter().flat_map(Key::parts).map(|part| part.as_ref().to_owned()).collect();
         let folder: Vec<_> = folder.iter().map(String::as_str).collect();
         let url = self.api(&[&["tree", commit.as_str()], &folder[..]].concat());
         let (mut entries, mut next, mut pages) = (vec![], Some(url), 0);
@@ -151,7 +160,7 @@ impl Hub {
             }
             let (page, link) = self.get(&url).await?;
             let before = entries.len();
-            entries.extend(tree::entries(&page)?);
+            entries.extend(tree::entries(&page, key)?);
             if link.is_some() && entries.len() == before {
                 return Err(refused("a page of a list has no entry, and names a next page".to_owned()));
             }
@@ -176,15 +185,15 @@ impl ObjectStore for Hub {
     async fn list_with_delimiter(&self, folder: Option<&Key>) -> Result<ListResult> {
         let (mut objects, mut common_prefixes) = (vec![], vec![]);
         for entry in self.entries(folder).await? {
-            match entry.size() {
+            match entry.size {
                 Some(size) => objects.push(ObjectMeta {
-                    location: Key::parse(&entry.path)?,
+                    location: entry.path,
                     last_modified: Default::default(),
                     size,
                     e_tag: None,
                     version: None,
                 }),
-                None => common_prefixes.push(Key::parse(&entry.path)?),
+                None => common_prefixes.push(entry.path),
             }
         }
         Ok(ListResult { objects, common_prefixes, extensions: Default::default() })

@@ -2,36 +2,47 @@
 //!
 //! Source: <https://huggingface.co/docs/hub/api>.
 
-use super::failed;
+use super::{failed, refused};
 use crate::repository::is_commit;
 use object_store::Result;
+use object_store::path::Path as Key;
 use reqwest::header::{HeaderMap, LINK};
 use serde::Deserialize;
 
 /// A file or a folder of a dataset.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Entry {
     /// From the root of the dataset.
-    pub(super) path: String,
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    size: u64,
+    pub(super) path: Key,
+    /// Length of a file in bytes; `None` of a folder.
+    pub(super) size: Option<u64>,
 }
 
-impl Entry {
-    /// Returns the length of a file; `None` of a folder.
-    pub(super) fn size(&self) -> Option<u64> {
-        (self.kind == "file").then_some(self.size)
-    }
-}
-
-/// Returns the entries of a page.
+/// Returns the entries of a page of the list of a folder; without one, of the root.
 ///
 /// # Errors
-/// For other JSON.
-pub(super) fn entries(page: &[u8]) -> Result<Vec<Entry>> {
-    serde_json::from_slice(page).map_err(failed)
+/// For other JSON, and for what does not lie in the folder.
+pub(super) fn entries(page: &[u8], folder: Option<&Key>) -> Result<Vec<Entry>> {
+    #[derive(Deserialize)]
+    struct Listed {
+        path: String,
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        size: u64,
+    }
+    let root = Key::default();
+    let folder = folder.unwrap_or(&root);
+    let listed: Vec<Listed> = serde_json::from_slice(page).map_err(failed)?;
+    let entry = |Listed { path, kind, size }: Listed| {
+        let key = Key::parse(&path)?;
+        // `Some` of parts below the folder.
+        match key.prefix_match(folder).map(Iterator::count) {
+            Some(1) => Ok(Entry { path: key, size: (kind == "file").then_some(size) }),
+            _ => Err(refused(format!("the list of \"{folder}\" names \"{path}\", which does not lie in this folder"))),
+        }
+    };
+    listed.into_iter().map(entry).collect()
 }
 
 /// Returns the commit of a revision.
@@ -71,6 +82,32 @@ mod tests {
         assert_eq!(of("<https://h/a>; rel=\"prev\", <https://h/b>; rel=\"next\"").as_deref(), Some("https://h/b"));
         assert_eq!(of("<https://h/a>; rel=\"prev\""), None);
         assert_eq!(next_page(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_list_names_what_lies_in_its_folder() {
+        let page = |path: &str| format!(r#"[{{"type": "file", "path": {path:?}, "size": 7, "oid": "x"}}]"#);
+        let sizes = |path: &str, folder: &str| {
+            let entries = entries(page(path).as_bytes(), Some(&Key::parse(folder).unwrap()))?;
+            Ok::<_, object_store::Error>(entries.iter().map(|entry| entry.size).collect::<Vec<_>>())
+        };
+        assert_eq!(sizes("data/a.tar", "data").unwrap(), [Some(7)]);
+        assert_eq!(sizes("a.tar", "").unwrap(), [Some(7)]);
+        for (path, folder) in [
+            ("a.tar", "data"),
+            ("data", "data"),
+            ("data/more/a.tar", "data"),
+            ("database/a.tar", "data"),
+            ("data/../a.tar", "data"),
+            ("../a.tar", ""),
+            ("data//a.tar", "data"),
+            ("data/a.tar", ""),
+            ("", ""),
+        ] {
+            assert!(sizes(path, folder).is_err(), "{path:?} in {folder:?}");
+        }
+        let folder = entries(br#"[{"type": "directory", "path": "data"}]"#, None).unwrap();
+        assert_eq!(folder[0].size, None);
     }
 
     #[test]

@@ -24,6 +24,13 @@ pub(in crate::source::archive) struct Layout {
     pub(super) bytes: Option<u64>,
 }
 
+impl Layout {
+    /// Returns what determines how a sample is read, for checksums.
+    pub(in crate::source::archive) fn describe(&self) -> String {
+        format!("{:?}", self.columns)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,

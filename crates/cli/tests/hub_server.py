@@ -106,6 +106,8 @@ class Hub:
         self.uses = 10**9
         #: Whether pages of listings link to the second origin.
         self.wrong_next = False
+        #: Changes the entries of a page of a listing.
+        self.lists = lambda entries: entries
         #: Answers of status 503 before each good one.
         self.busy = 0
         self.signatures, self.contents, self.failures = {}, {}, {}
@@ -219,4 +221,4 @@ class Hub:
             base = self.storage.url if self.wrong_next else self.url
             page = f"{base}{request.path.split('?')[0]}?{urllib.parse.urlencode(query)}"
             headers["link"] = f'<{page}>; rel="next"'
-        return request.answer(200, entries[start : start + PAGE], **headers)
+        return request.answer(200, self.lists(entries[start : start + PAGE]), **headers)

@@ -16,7 +16,7 @@ import unittest
 import pyarrow as pa
 import pyarrow.parquet as pq
 import trustme
-from hub_server import Hub
+from hub_server import Hub, Origin
 from PIL import Image
 
 SHARDTOOL = sys.argv[1]
@@ -241,6 +241,35 @@ class HubTest(unittest.TestCase):
             refused(hub, "not encrypted", HF_ENDPOINT="http://example.com")
             refused(hub, "no URL", HF_ENDPOINT="example.com")
             self.assertEqual(hub.hub.received, [])
+
+    def test_a_list_names_what_lies_in_its_folder(self):
+        with Hub(token=TOKEN) as hub:
+            hub.push("o/n", dataset())
+            for path in ("other/a.parquet", "data/more/a.parquet", "data", "/etc/passwd", "data/../../a.parquet"):
+                hub.lists = lambda entries, path=path: [{"type": "file", "path": path, "size": 500, "oid": "0" * 40}, *entries]
+                text = self.run_shardtool(
+                    hub, "pack", "hf://datasets/o/n/data", self.temp / "out", status=2, HF_TOKEN=TOKEN
+                )
+                self.assertIn("does not lie in this folder" if ".." not in path else path, text)
+            # More files than a page has.
+            hub.push("o/n", dataset() | {f"data/validation-{n:05}-of-00004.parquet": parquet(900 + n, 2) for n in range(4)})
+            hub.lists = lambda entries: []
+            text = self.run_shardtool(hub, "pack", "hf://datasets/o/n/data", self.temp / "out", status=2, HF_TOKEN=TOKEN)
+            self.assertIn("has no entry", text)
+            self.assertFalse((self.temp / "out").exists())
+
+    def test_no_proxy_sees_what_is_not_encrypted(self):
+        proxy = Origin(lambda request: request.answer(502))
+        self.addCleanup(proxy.close)
+        with Hub(token=TOKEN) as hub:
+            hub.push("o/n", dataset())
+            names = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy")
+            variables = dict.fromkeys(names, proxy.url) | {"NO_PROXY": "", "no_proxy": ""}
+            self.run_shardtool(hub, "pack", "hf://datasets/o/n/data", self.temp / "out", HF_TOKEN=TOKEN, **variables)
+            self.run_shardtool(hub, "pack", self.local(dataset()) / "data", self.temp / "expected")
+            self.run_shardtool(hub, "diff", self.temp / "expected", self.temp / "out")
+            self.assertEqual(proxy.received, [])
+            self.assert_token_stays(hub)
 
     def test_an_encrypted_server_cannot_lead_to_one_that_is_not(self):
         authority = trustme.CA()

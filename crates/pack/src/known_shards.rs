@@ -1,8 +1,10 @@
 //! Shards of archives that have not changed since they were indexed: a second index takes over their indexes, and reads other archives.
-//! A time is a hint and no proof; readers compare the bytes with the CRC that was known.
+//! A time is a hint and no proof: every survey reads all but the images and compares their CRC; readers compare the bytes of images with the
+//! CRC that was known.
 
 use crate::place::Place;
 use crate::plan::{ArchivePlan, Plan, Work};
+use crate::source::archive::SurveyedFile;
 use crate::source_times::{self, SourceTimes};
 use crate::split::files::SplitFiles;
 use crate::split::plan_file::{PlanFile, Stage};
@@ -47,9 +49,9 @@ impl KnownShards {
         let Some(times) = SourceTimes::read(files.folder(), split, conventions) else { return Ok(Self::default()) };
         let mut positions = HashMap::new();
         for position in 0..archives.archives.files.len() {
-            let file = &archives.file_at(position).file;
+            let SurveyedFile { file, crc, .. } = archives.file_at(position);
             if let Ok(name) = source.name(&file.path, file.size)
-                && times.has(&name.name, file.version())
+                && times.has(&source_times::archive_name(&name.name, *crc), file.version())
             {
                 positions.insert((name.name.clone(), name.length), position);
             }
@@ -57,7 +59,7 @@ impl KnownShards {
         // The shards of each archive, in order.
         let mut found: HashMap<usize, Vec<KnownShard>> = HashMap::new();
         for line in &split.shards {
-            let Some(shard) = KnownShard::read(files, line)? else { continue };
+            let Some(shard) = KnownShard::read(files, line) else { continue };
             if let Some(position) = positions.get(&(shard.archive.clone(), shard.length)) {
                 found.entry(*position).or_default().push(shard);
             }
@@ -97,20 +99,17 @@ struct KnownShard {
 }
 
 impl KnownShard {
-    /// Reads an index; `None` if it is not as the manifest says, or describes another number of files than one.
-    fn read<P: Place>(files: &SplitFiles<P>, line: &Shard) -> Result<Option<Self>, Error> {
-        let Some(bytes) = files.place().read(&names::index_path(Path::new(&line.file)))? else { return Ok(None) };
+    /// Reads an index; `None` if it cannot be read, is not as the manifest says, or describes another number of files than one.
+    fn read<P: Place>(files: &SplitFiles<P>, line: &Shard) -> Option<Self> {
+        let bytes = files.place().read(&names::index_path(Path::new(&line.file))).ok()??;
         if (bytes.len() as u64, crc32c(&bytes)) != (line.index_bytes, line.index_crc32c) {
-            return Ok(None);
+            return None;
         }
-        let Ok(index) = Index::parse(&*bytes) else { return Ok(None) };
-        let column = index.virtual_columns().ok().and_then(|columns| index.variable(columns.files));
-        let Some(values) = column.map(|column| column.values()) else { return Ok(None) };
-        let Some(file) = SourceFile::decode(values, 0).filter(|file| file.bytes() == values.len() as u64) else {
-            return Ok(None);
-        };
+        let index = Index::parse(&*bytes).ok()?;
+        let values = index.variable(index.virtual_columns().ok()?.files)?.values();
+        let file = SourceFile::decode(values, 0).filter(|file| file.bytes() == values.len() as u64)?;
         let (archive, length, records) = (file.name.to_owned(), file.length, index.records());
-        Ok(Some(KnownShard { archive, length, records, index: bytes }))
+        Some(KnownShard { archive, length, records, index: bytes })
     }
 }
 

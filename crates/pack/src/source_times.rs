@@ -5,6 +5,7 @@ use crate::source::archive::Archives;
 use crate::split::plan_file::PlanFile;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::manifest::{Shard, Split};
+use shardtool_host::system_memory::SystemLimits;
 use shardtool_store::is_url;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -36,6 +37,12 @@ pub(crate) fn of_images(options: &Options) -> u32 {
 pub(crate) fn of_archives(archives: &Archives, options: &Options, plan: &PlanFile) -> u32 {
     let (samples, plan) = (archives.conventions_crc().to_le_bytes(), plan.without_inputs().to_json());
     crc32c(&[&samples[..], &[u8::from(options.images_optional)], &plan].concat())
+}
+
+/// Returns the name under which an archive's time is kept: with the CRC32C of what every survey reads of it, so that only its images are
+/// taken over unread.
+pub(crate) fn archive_name(name: &str, survey: u32) -> String {
+    format!("{survey:08x} {name}")
 }
 
 /// Returns the file of times, given the name and the version of each file. `shards` are the lines of the indexes that describe them,
@@ -71,6 +78,11 @@ impl SourceTimes {
             false => {
                 let mut bytes = vec![];
                 let file = shardtool_read::open_regular(&path).ok()?;
+                let length = file.metadata().ok()?.len();
+                // As text, and as a table.
+                if SystemLimits::find(Path::new("/")).exceeded_by(length.saturating_mul(3)).is_some() {
+                    return None;
+                }
                 file.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
                 bytes
             }

@@ -1,9 +1,9 @@
 //! The classes of several splits: the argument `classes` of a loader, as JSON.
 
 use crate::array::Memory;
-use crate::dataset::Split;
 use crate::error;
 use crate::json::parse;
+use crate::split::Split;
 use pyo3::prelude::*;
 use shardtool_load::Classes;
 

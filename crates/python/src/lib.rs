@@ -6,7 +6,8 @@
 //! | `error` | converts errors of all crates to the exceptions of `shardtool.errors` |
 //! | `spelling` | replaces command-line flags in messages by keyword arguments |
 //! | `array` | exposes memory owned by Rust as numpy arrays, without a copy |
-//! | `dataset` | datasets, splits, shards |
+//! | `opening` | what a dataset is opened with |
+//! | `dataset`, `split` | datasets; splits and shards |
 //! | `record` | converts a record to a dict |
 //! | `arrow` | records as the buffers of Arrow arrays |
 //! | `columns` | columns of indexes as arrays |
@@ -46,11 +47,13 @@ mod json;
 mod loader;
 mod names;
 mod native_loader;
+mod opening;
 mod pack;
 mod process;
 mod progress;
 mod record;
 mod spelling;
+mod split;
 mod task;
 mod transform;
 mod verify;
@@ -79,13 +82,15 @@ mod _shardtool {
     #[pymodule_export]
     use crate::config::launch;
     #[pymodule_export]
-    use crate::dataset::{Dataset, Shard, Split, image_html};
+    use crate::dataset::{Dataset, image_html};
     #[pymodule_export]
     use crate::device::DeviceArray;
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]
     use crate::pack::{index, pack, pack_part, source_kind, write_plans};
+    #[pymodule_export]
+    use crate::split::{Shard, Split};
     #[pymodule_export]
     use crate::task::{TaskWrite, TaskWriter, new_write_id};
     #[pymodule_export]

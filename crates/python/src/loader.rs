@@ -2,9 +2,9 @@
 
 use crate::batch::Delivered;
 use crate::config::{Options, Place, Resolved};
-use crate::dataset::Split;
 use crate::error;
 use crate::native_loader::ReplicaLoader;
+use crate::split::Split;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use shardtool_cuda::{Error, ImageLoader};

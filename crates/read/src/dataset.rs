@@ -1,6 +1,7 @@
 //! Datasets and splits.
 
-use crate::bytes::{Access, FileBytes};
+use crate::access::Access;
+use crate::bytes::FileBytes;
 use crate::foreign;
 use crate::frames::Frames;
 use crate::options::Options;

@@ -20,6 +20,7 @@
 //!
 //! Feature `decode` (off by default) lets [`verify`] decode images too, and brings the decoders with it.
 
+mod access;
 mod bytes;
 mod condition;
 mod conditions;
@@ -50,7 +51,8 @@ mod version;
 mod virtual_shard;
 mod whole_files;
 
-pub use bytes::{Access, FileBytes};
+pub use access::Access;
+pub use bytes::FileBytes;
 pub use condition::{Condition, ConditionError, Operator};
 pub use conditions::Conditions;
 pub use dataset::Dataset;

@@ -1,6 +1,6 @@
 //! Options of a dataset.
 
-use crate::bytes::Access;
+use crate::access::Access;
 use shardtool_format::frame::Check;
 use shardtool_store::cache::Cache;
 

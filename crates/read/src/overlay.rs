@@ -1,7 +1,8 @@
 //! The columns of a version, which take the place of features of a shard's records. A column lies in a companion, a part of a file
 //! that the shards of a change share; it is opened and checked on its first use, so that damage costs that column only.
 
-use crate::bytes::{Access, FileBytes};
+use crate::access::Access;
+use crate::bytes::FileBytes;
 use crate::{Error, Result};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Example, Feature};

@@ -1,6 +1,7 @@
 //! The index of an open shard: its columns, checked on first use.
 
-use crate::bytes::{Access, FileBytes};
+use crate::access::Access;
+use crate::bytes::FileBytes;
 use crate::mapping::{self, Mapping};
 use crate::whole_files::read_open_index;
 use crate::{Error, Result};

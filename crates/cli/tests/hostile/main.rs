@@ -3,12 +3,14 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `archives` | archives that claim more than they hold |
 //! | `bounds` | cost in proportion to bytes |
 //! | `corpus` | makes the inputs, and runs commands on them |
 //! | `escapes` | names from files do not reach the terminal as they are |
 //! | `sources` | nothing is opened that the user did not mean |
 //! | `status` | damage decides the exit status, also if the output is closed |
 
+mod archives;
 mod bounds;
 mod corpus;
 mod escapes;

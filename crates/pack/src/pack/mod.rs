@@ -18,6 +18,7 @@ use crate::plan::{self, Work, stoppable_plans};
 use crate::progress::{Progress, Step, after};
 use crate::record::optimize::Optimized;
 use crate::shard_writer::{self, Counts};
+use crate::source::archive::SurveyedFile;
 use crate::split::files;
 use crate::split::manifest_store;
 use crate::split::plan_file::{PlanFile, Stage};
@@ -62,7 +63,7 @@ pub struct Summary {
     /// those of resumed shards.
     pub truncated: u64,
     /// Number of records with at least one image that was converted to PNG, because its format is not stored: their own image, a frame
-    /// of a clip, a mask or another file. Excludes those of resumed shards.
+    /// of a clip, a mask or another file. Excludes those of resumed shards, and of shards that an index takes over from the one before.
     pub converted: u64,
     /// Number of records from whose images this run removed metadata, as [`Options::strip_metadata`] says. Excludes those of resumed shards.
     pub stripped: u64,
@@ -314,12 +315,14 @@ fn source_times(options: &Options, plan: &Plan, source: &VirtualSource, shards: 
             source_times::text(images, shards, source_times::of_images(options), source.began)
         }
         Work::Archives(work) => {
-            let files = work.archives.files.iter().map(|surveyed| &surveyed.file);
-            let named = files.filter_map(|file| Some((source.name(&file.path, file.size).ok()?, file.version())));
+            let named = work.archives.files.iter().filter_map(|SurveyedFile { file, crc, .. }| {
+                let name = source.name(&file.path, file.size).ok()?;
+                Some((source_times::archive_name(&name.name, *crc), file.version()))
+            });
             let named: Vec<_> = named.collect();
             let conventions =
                 source_times::of_archives(&work.archives, options, &PlanFile::new(options, plan, Stage::Packing));
-            let files = named.iter().map(|(name, version)| (&*name.name, *version));
+            let files = named.iter().map(|(name, version)| (&**name, *version));
             source_times::text(files, shards, conventions, source.began)
         }
     }

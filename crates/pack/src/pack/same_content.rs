@@ -27,7 +27,10 @@ pub(crate) fn makes(
     let target = Target::<Nowhere>::new(options)?;
     match write_shards(options, plan, &target, &numbers, &Unrecorded(progress)) {
         Ok((made, _)) => {
-            let content = |shard: &Shard| (shard.records, shard.bytes, shard.crc32c);
+            // What is described where it lies must lie there.
+            let index =
+                |shard: &Shard| options.virtual_source.as_ref().map(|_| (shard.index_bytes, shard.index_crc32c));
+            let content = |shard: &Shard| (shard.records, shard.bytes, shard.crc32c, index(shard));
             let same = |((_, made), (_, there)): (&(usize, Shard), &(usize, &Shard))| content(made) == content(there);
             Ok(made.shards.len() == shards.len() && made.shards.iter().zip(shards).all(same))
         }

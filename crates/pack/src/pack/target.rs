@@ -55,7 +55,9 @@ pub(crate) fn complete<P: Place>(
         }
         let known = KnownShards::of(&files, options, plan)?;
         let others = there.shards.iter().enumerate().filter(|(number, line)| !known.has(*number, line));
-        same_content::makes(options, plan, &others.collect::<Vec<_>>(), progress)
+        let others: Vec<_> = others.collect();
+        drop(known);
+        same_content::makes(options, plan, &others, progress)
     };
     complete::complete(&files, &PlanFile::new(options, plan, Stage::Packing), &same_content)
 }

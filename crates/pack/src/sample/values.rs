@@ -187,7 +187,7 @@ impl Values {
             Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::Floats(list) | Values::Pixels(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
             Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
-            Values::Numbers(list) => list.iter().for_each(|v| visit(&v.to_f64().to_le_bytes())),
+            Values::Numbers(list) => list.iter().for_each(|v| visit(v.to_string().as_bytes())),
             Values::Logical(_, list) => list.iter().for_each(|v| visit(v)),
             Values::File(file) => file.each_bytes(visit),
             Values::Clip(clip) => clip.each_bytes(visit),

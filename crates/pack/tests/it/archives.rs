@@ -308,7 +308,7 @@ fn samples_go_to_shards_by_their_position() {
 }
 
 /// Stops at the n-th step.
-struct Stopping(AtomicUsize);
+pub(crate) struct Stopping(pub(crate) AtomicUsize);
 
 impl Progress for Stopping {
     fn after(&self, _: Step) -> ControlFlow<()> {

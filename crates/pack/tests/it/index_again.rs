@@ -320,10 +320,74 @@ fn archives_that_did_not_change_are_not_read() {
     assert_eq!(damaged(), [""; 0]);
     let again = described(&folder);
     assert_eq!(again, anew(&folder, &plain));
+    // A label that changed behind the time, which lies in the index: it is noticed, since it is read each time.
+    let labels = || {
+        let split = Dataset::open(&folder).unwrap().split("train").unwrap().clone();
+        let label = |id| match split.get(id).unwrap().example().unwrap().get("image/class/label") {
+            Some(shardtool_format::example::Feature::Int64(values)) => values.iter().sum::<i64>(),
+            other => panic!("{other:?}"),
+        };
+        (0..split.len()).map(label).sum::<i64>()
+    };
+    let before = labels();
+    let (mut bytes, time) = {
+        let archive = folder.join("c.tar");
+        (fs::read(&archive).unwrap(), fs::metadata(&archive).unwrap().modified().unwrap())
+    };
+    let name = bytes.windows(8).position(|window| window == b"0102.cls").unwrap();
+    assert_eq!(bytes[name + 512], b'0');
+    bytes[name + 512] = b'2';
+    fs::write(folder.join("c.tar"), &bytes).unwrap();
+    set_time(&folder.join("c.tar"), time);
+    index();
+    assert_eq!(labels(), before + 2);
+    assert_eq!(described(&folder), anew(&folder, &plain));
+    // Other names of archives: the index has them.
+    fs::rename(folder.join("d.tar"), folder.join("dd.tar")).unwrap();
+    index();
+    assert_eq!(damaged(), [""; 0]);
+    assert_eq!(described(&folder), anew(&folder, &plain));
     // Another option makes other shards of all.
     damage_unnoticed(&folder.join("e.tar"), &jpeg(305, 44, 30));
     let plain = with!(plain.clone(), shards = shardtool_pack::Shards::Size(5_000));
     index_source(&plain, &[], &()).unwrap();
     assert_eq!(damaged(), [""; 0]);
     assert_eq!(described(&folder), anew(&folder, &plain));
+}
+
+#[test]
+fn a_second_index_that_was_stopped_anywhere_is_continued() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("tars");
+    for (archive, name) in ["b", "c", "d"].into_iter().enumerate() {
+        put(&folder.join(format!("{name}.tar")), &samples(archive as u32 * 100, 12, name == "d"));
+    }
+    age(&folder);
+    let plain = with!(options("tars", &folder, Path::new("")), shards = shardtool_pack::Shards::Size(9_000));
+    index_source(&plain, &[], &()).unwrap();
+    let first = snapshot(&folder);
+    put(&folder.join("a.tar"), &samples(900, 12, false));
+    set_time(&folder.join("a.tar"), SystemTime::now() - Duration::from_secs(60));
+    index_source(&plain, &[], &()).unwrap();
+    let expected = described(&folder);
+    assert_eq!(expected, anew(&folder, &plain));
+    let mut stopped = 0;
+    for steps in 0.. {
+        // As after the first index, with the archive that is new.
+        for path in snapshot(&folder).into_keys().filter(|path| !path.to_string_lossy().ends_with(".tar")) {
+            fs::remove_file(folder.join(path)).unwrap();
+        }
+        first.iter().filter(|(path, _)| !path.to_string_lossy().ends_with(".tar")).for_each(|(path, bytes)| {
+            put(&folder.join(path), bytes);
+        });
+        match index_source(&plain, &[], &crate::archives::Stopping(steps.into())) {
+            Ok(_) => break,
+            Err(error) => assert!(matches!(error, shardtool_pack::Error::Stopped), "{error}"),
+        }
+        stopped += 1;
+        let indexed = index_source(&plain, &[], &()).unwrap().splits.remove(0);
+        assert_eq!((indexed.split.records(), indexed.rejected), (47, 1), "stopped at step {steps}");
+        assert_eq!(described(&folder), expected, "stopped at step {steps}");
+    }
+    assert!(stopped > 10, "{stopped}");
 }

@@ -73,6 +73,11 @@ impl ArchiveFile {
         self.version
     }
 
+    /// Returns what an index says of the columns of an MDS shard, for checksums; `None` for other archives.
+    pub(super) fn layout(&self) -> Option<String> {
+        self.mds.as_ref().map(|layout| layout.describe())
+    }
+
     /// Returns which of the file's shards a sample at uncompressed byte `at` goes to. Each shard covers `shard_size`
     /// bytes; the last one covers the rest.
     pub(crate) fn shard(&self, at: u64, shard_size: u64) -> usize {

@@ -70,6 +70,8 @@ pub(crate) struct SurveyedFile {
     pub(crate) shards: Vec<SampleCount>,
     /// Hashes of the names of samples whose members are not adjacent, sorted.
     scattered: Vec<u64>,
+    /// CRC32C of what the survey read: where the samples lie, and all of them but the images.
+    pub(crate) crc: u32,
 }
 
 impl SurveyedFile {
@@ -127,9 +129,9 @@ impl Archives {
                 let mut visit = Surveyor::new(&files[i], shard_size, &roles, &options.columns, progress);
                 read(kind, &files[i], &roles, limit, &mut visit).map(|()| visit.finish())
             };
-            ordered(options.jobs, files.len(), 2 * options.jobs.get(), survey, |i, survey| {
-                let (shards, scattered, survey) = survey?;
-                surveyed.push(SurveyedFile { file: files[i].clone(), shards, scattered });
+            ordered(options.jobs, files.len(), 2 * options.jobs.get(), survey, |_, survey| {
+                let (file, survey) = survey?;
+                surveyed.push(file);
                 all.join(survey)
             })?;
             if surveyed.iter().all(|file| file.shards.iter().all(|shard| shard.images == 0)) {
@@ -238,10 +240,11 @@ impl Archives {
         self.schema.crc(|text| {
             text(self.kind.name().as_bytes());
             self.roles.each_bytes(text);
-            for SurveyedFile { file, .. } in &self.files {
+            for SurveyedFile { file, crc, .. } in &self.files {
                 text(file.name.as_bytes());
                 text(&file.size.to_le_bytes());
                 text(&file.version.to_le_bytes());
+                text(&crc.to_le_bytes());
             }
         })
     }
@@ -249,8 +252,6 @@ impl Archives {
     /// Returns a CRC32C over what the samples of all files depend on besides the files: under the same, a file that has not changed
     /// makes the same records.
     pub(crate) fn conventions_crc(&self) -> u32 {
-        let layouts: BTreeSet<_> =
-            self.files.iter().filter_map(|file| file.file.mds.as_ref()).map(|mds| mds.describe()).collect();
         self.schema.crc(|text| {
             text(self.kind.name().as_bytes());
             self.roles.each_bytes(text);
@@ -258,7 +259,7 @@ impl Archives {
             text(&[u8::from(self.schema.images)]);
             text(&self.limit.to_le_bytes());
             self.repeated.iter().for_each(|key| text(&key.to_le_bytes()));
-            self.taken.iter().chain(&layouts).for_each(|name| text(name.as_bytes()));
+            self.taken.iter().for_each(|name| text(name.as_bytes()));
         })
     }
 }

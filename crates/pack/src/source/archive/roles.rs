@@ -81,7 +81,8 @@ impl Labels {
         match self {
             Labels::None => "none",
             Labels::Names(_) => "names",
-            Labels::Ids(_) => "ids",
+            Labels::Ids(None) => "ids",
+            Labels::Ids(Some(_)) => "listed ids",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The survey of archives before they are packed: types of columns, class names, number of samples per shard, and repeated keys.
 
+use super::SurveyedFile;
 use super::files::{ArchiveFile, SampleCount};
 use super::roles::{Labels, RoleFields, Roles, StoredLabel};
 use super::sample::{SampleVisitor, VisitedSample};
@@ -9,6 +10,7 @@ use crate::progress::{Progress, check};
 use crate::sample::{Conflict, Number, Numbers, SampleSchema, Values};
 use crate::source::objects;
 use crate::{Error, Options, Rejection};
+use shardtool_format::checksum::Crc32c;
 use shardtool_format::manifest::DType;
 use shardtool_format::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,6 +290,8 @@ pub(super) struct Surveyor<'a> {
     shards: Vec<SampleCount>,
     /// Hashes of the names of samples of a tar, and of the names of their members.
     members: Vec<(u64, u64)>,
+    /// Of what was read: all but the images.
+    crc: Crc32c,
     survey: Survey,
 }
 
@@ -300,12 +304,33 @@ impl<'a> Surveyor<'a> {
         progress: &'a dyn Progress,
     ) -> Self {
         let shards = vec![SampleCount::default(); file.shards(shard_size) as usize];
-        Surveyor { file, shard_size, roles, declared, progress, shards, members: vec![], survey: Survey::new() }
+        let mut crc = Crc32c::new();
+        file.layout().iter().for_each(|layout| crc.update(layout.as_bytes()));
+        Surveyor { file, shard_size, roles, declared, progress, shards, members: vec![], crc, survey: Survey::new() }
     }
 
-    /// Returns the counts of each shard, hashes of the names of samples whose members are not adjacent, and the survey.
-    pub(super) fn finish(self) -> (Vec<SampleCount>, Vec<u64>, Survey) {
-        (self.shards, scattered(self.members), self.survey)
+    /// Returns the file with the counts of each shard, and the survey.
+    pub(super) fn finish(self) -> (SurveyedFile, Survey) {
+        let (file, shards, scattered) = (self.file.clone(), self.shards, scattered(self.members));
+        (SurveyedFile { file, shards, scattered, crc: self.crc.value() }, self.survey)
+    }
+
+    /// Adds what an item holds, and where, to the checksum.
+    fn add(&mut self, item: &VisitedSample<'_>) {
+        let crc = &mut self.crc;
+        let mut add = |bytes: &[u8]| {
+            crc.update(&(bytes.len() as u64).to_le_bytes());
+            crc.update(bytes);
+        };
+        [item.at, item.bytes].iter().for_each(|number| add(&number.to_le_bytes()));
+        let Ok(sample) = &item.sample else { return };
+        [sample.key.as_deref(), sample.image_name].iter().for_each(|name| add(name.unwrap_or_default().as_bytes()));
+        add(&[u8::from(sample.key.is_some()), u8::from(sample.image.is_some())]);
+        sample.stored.iter().flat_map(|value| &value.parts).for_each(|part| add(&part.offset.to_le_bytes()));
+        for (name, values) in &sample.fields {
+            add(name.as_bytes());
+            values.each_bytes(&mut add);
+        }
     }
 
     fn label(&mut self, label: StoredLabel, class: Option<&Values>, number: u64) -> Result<(), Error> {
@@ -347,6 +372,7 @@ impl SampleVisitor for Surveyor<'_> {
 
     fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error> {
         check(self.progress)?;
+        self.add(&item);
         let shard = &mut self.shards[self.file.shard(item.at, self.shard_size)];
         shard.images += 1;
         shard.bytes += item.bytes;

@@ -20,14 +20,31 @@ struct Extent {
     limits: &'static [u64],
     ranks: u64,
     epochs: &'static str,
+    /// Minimum size of a source that stays where it is, and the orders of its epochs.
+    source_bytes: u64,
+    orders: &'static [&'static str],
 }
 
 impl Extent {
     fn get() -> Extent {
         if std::env::var_os("SHARDTOOL_FULL").is_some() {
-            Extent { bytes: 1024 * MIB, limits: &[256, 128], ranks: 8, epochs: "2" }
+            Extent {
+                bytes: 1024 * MIB,
+                limits: &[256, 128],
+                ranks: 8,
+                epochs: "2",
+                source_bytes: 1024 * MIB,
+                orders: &["shuffled", "interleaved"],
+            }
         } else {
-            Extent { bytes: 512 * MIB, limits: &[128], ranks: 2, epochs: "1" }
+            Extent {
+                bytes: 512 * MIB,
+                limits: &[128],
+                ranks: 2,
+                epochs: "1",
+                source_bytes: 320 * MIB,
+                orders: &["shuffled"],
+            }
         }
     }
 }
@@ -208,7 +225,7 @@ fn sources_that_stay_where_they_are_fit_the_container() {
         return;
     }
     let extent = Extent::get();
-    let dataset = dataset(folder.path(), extent.bytes);
+    let dataset = dataset(folder.path(), extent.source_bytes);
     let records = fs::read_to_string(folder.path().join("list.csv")).expect("the list").lines().count() - 1;
     for kind in ["webdataset", "parquet", "folder"] {
         let source = folder.path().join(kind);
@@ -218,24 +235,18 @@ fn sources_that_stay_where_they_are_fit_the_container() {
             _ => shardtool(&["export", dataset.to_str().expect("UTF-8"), path, "--to", kind]),
         }
         let group = Group::new(kind, 256 * MIB).expect("the probe was created");
-        for command in [
-            &["index", path][..],
-            &["bench", path, "--epochs", extent.epochs, "--batch", "256", "--json"],
-            &["bench", path, "--epochs", "1", "--batch", "256", "--order", "interleaved", "--json"],
-        ] {
+        let run = |command: &[&str]| {
             evict(&source);
-            let output = group.start(command, &[]).wait_with_output().expect("the exit status");
-            let what = format!("{kind}: {}", command.join(" "));
-            match command[0] {
-                "bench" => check(&output, &group, &what),
-                _ => {
-                    let text = String::from_utf8_lossy(&output.stdout);
-                    assert_eq!(group.killed(), 0, "{what}: killed for memory");
-                    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
-                    let digits: String = text.chars().filter(|c| *c != ',').collect();
-                    assert!(digits.contains(&format!("{records} = {records} + 0 rejected")), "{what}: {text}");
-                }
-            }
+            group.start(command, &[]).wait_with_output().expect("the exit status")
+        };
+        let output = run(&["index", path]);
+        let text = String::from_utf8_lossy(&output.stdout).replace(',', "");
+        assert_eq!(group.killed(), 0, "index of {kind}: killed for memory");
+        assert!(output.status.success(), "index of {kind}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains(&format!("{records} samples = {records} records + 0 rejected")), "{kind}: {text}");
+        for order in extent.orders {
+            let bench = ["bench", path, "--epochs", extent.epochs, "--batch", "256", "--order", order, "--json"];
+            check(&run(&bench), &group, &format!("{kind}, {order}, 256 MiB"));
         }
         fs::remove_dir_all(&source).expect("removed");
     }

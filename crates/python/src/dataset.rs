@@ -7,7 +7,7 @@ use crate::split::{Split, count, features};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use shardtool_read::{Cache, Options};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Returns an image as HTML for a notebook, reduced to what a page has room for.
 #[pyfunction]

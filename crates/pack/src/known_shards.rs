@@ -1,4 +1,4 @@
-//! Shards of archives that have not changed since they were indexed: a second index takes over their indexes, and reads other archives.
+//! Shards of archives that have not changed since they were indexed: the next `index` takes over their indexes, and reads other archives.
 //! A time is a hint and no proof: every survey reads all but the images and compares their CRC; readers compare the bytes of images with the
 //! CRC that was known.
 

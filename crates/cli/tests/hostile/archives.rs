@@ -1,4 +1,4 @@
-//! Archives that claim more than they hold: `index` reads what is there, names the rest, and allocates nothing for it.
+//! Archives that claim more than they hold: `index` reads what they hold, names the rest, and allocates no memory for it.
 
 use crate::corpus::{bitmap, limited, packed, put, shardtool, text};
 use serde_json::Value;

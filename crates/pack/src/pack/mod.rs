@@ -197,7 +197,6 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
     Ok(summaries)
 }
 
-/// What [`write_split`] made or found.
 /// The shards of a split that no manifest names.
 pub(crate) struct PackedShards<P: Place> {
     pub(crate) place: P,
@@ -258,6 +257,7 @@ pub(crate) fn write_split_shards<P: Place>(
     }
 }
 
+/// What [`write_split`] made or found.
 enum Written<P: Place> {
     Complete(Split),
     Shards(Split, PackedSplit<P>),

@@ -204,7 +204,7 @@ impl PlanFile {
         PlanFile(members)
     }
 
-    /// Returns the plan file without what depends on which inputs there are: what an option says of each of them.
+    /// Returns the plan file without the number, the bytes and the listing of the inputs: what determines how each of them is packed.
     pub(crate) fn without_inputs(&self) -> Self {
         let mut members = self.0.clone();
         ["images", "image_bytes", LISTING].iter().for_each(|name| drop(members.remove(*name)));

@@ -155,7 +155,7 @@ fn what_did_not_change_is_not_read_and_a_time_is_no_proof() {
 }
 
 /// A fresh index of a source that has one already: its bytes.
-fn anew(folder: &Path, options: &Options) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+fn first_index(folder: &Path, options: &Options) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
     fs::remove_file(folder.join("dataset.json")).unwrap();
     fs::remove_dir_all(folder.join("_index")).unwrap();
     for name in snapshot(folder).into_keys().filter(|path| path.to_string_lossy().starts_with(".packed-")) {
@@ -184,7 +184,7 @@ fn images_that_other_options_accepted_are_checked_again() {
     assert_eq!(counts(&filled), (4, 0));
     assert_eq!(counts(&plain), (3, 1), "a cut image is rejected, though its time is the same");
     let again = described(&source);
-    assert_eq!(again, anew(&source, &plain));
+    assert_eq!(again, first_index(&source, &plain));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_file_of_zeros_as_long_as_an_image_is_not_taken_for_it() {
     index_source(&plain, &[], &()).unwrap();
     let (again, read) = (described(&folder), data(&Dataset::open(&folder).unwrap()));
     assert_eq!(read["train"].len(), 4);
-    assert_eq!(again, anew(&folder, &plain));
+    assert_eq!(again, first_index(&folder, &plain));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_file_of_times_that_is_none_is_ignored() {
         let indexed = index_source(&plain, &[], &()).unwrap();
         assert_eq!(indexed.splits[0].split.records(), 4 + number as u64);
         let again = described(&source);
-        assert_eq!(again, anew(&source, &plain), "{number}");
+        assert_eq!(again, first_index(&source, &plain), "{number}");
     }
 }
 
@@ -298,7 +298,7 @@ fn archives_that_did_not_change_are_not_read() {
     let added = index();
     assert_eq!((added.split.records(), added.rejected, added.resumed_shards), (99, 1, 0));
     assert_eq!(damaged(), ["0007", "0219"]);
-    // Only its time is another: nothing is written, and no other archive is read.
+    // Only its time is another: the index stays, and no other archive is read.
     set_time(&folder.join("c.tar"), SystemTime::now() - Duration::from_secs(60));
     let before = described(&folder);
     index();
@@ -319,7 +319,7 @@ fn archives_that_did_not_change_are_not_read() {
     index();
     assert_eq!(damaged(), [""; 0]);
     let again = described(&folder);
-    assert_eq!(again, anew(&folder, &plain));
+    assert_eq!(again, first_index(&folder, &plain));
     // A label that changed behind the time, which lies in the index: it is noticed, since it is read each time.
     let labels = || {
         let split = Dataset::open(&folder).unwrap().split("train").unwrap().clone();
@@ -341,18 +341,18 @@ fn archives_that_did_not_change_are_not_read() {
     set_time(&folder.join("c.tar"), time);
     index();
     assert_eq!(labels(), before + 2);
-    assert_eq!(described(&folder), anew(&folder, &plain));
+    assert_eq!(described(&folder), first_index(&folder, &plain));
     // Other names of archives: the index has them.
     fs::rename(folder.join("d.tar"), folder.join("dd.tar")).unwrap();
     index();
     assert_eq!(damaged(), [""; 0]);
-    assert_eq!(described(&folder), anew(&folder, &plain));
+    assert_eq!(described(&folder), first_index(&folder, &plain));
     // Another option makes other shards of all.
     damage_unnoticed(&folder.join("e.tar"), &jpeg(305, 44, 30));
     let plain = with!(plain.clone(), shards = shardtool_pack::Shards::Size(5_000));
     index_source(&plain, &[], &()).unwrap();
     assert_eq!(damaged(), [""; 0]);
-    assert_eq!(described(&folder), anew(&folder, &plain));
+    assert_eq!(described(&folder), first_index(&folder, &plain));
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_second_index_that_was_stopped_anywhere_is_continued() {
     set_time(&folder.join("a.tar"), SystemTime::now() - Duration::from_secs(60));
     index_source(&plain, &[], &()).unwrap();
     let expected = described(&folder);
-    assert_eq!(expected, anew(&folder, &plain));
+    assert_eq!(expected, first_index(&folder, &plain));
     let mut stopped = 0;
     for steps in 0.. {
         // As after the first index, with the archive that is new.

@@ -76,7 +76,7 @@ pub(super) enum Labels {
 }
 
 impl Labels {
-    /// Returns a name of the way, for checksums.
+    /// Returns how labels become class ids, as a word for checksums.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Labels::None => "none",

@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 /// Make a dataset of files that stay where they are: folders of images, lists, tars, Parquet, MDS, TFRecord
 ///
 /// Writes a manifest and an index for each shard, and copies nothing: the index says where the bytes lie. Records, keys, labels and
-/// order are those that `shardtool pack` would make of the same SOURCE with the same options. Archives must not be compressed, nor
-/// the images of Parquet, unless by Snappy. If the source has changed, the same command describes it again.
+/// order are those that `shardtool pack` would make of the same SOURCE with the same options. Archives must not be compressed; of
+/// images in Parquet, a codec must leave four fifths of the bytes as they are, as Snappy, LZ4 and ZSTD do with JPEGs. If the source has
+/// changed, the same command describes it again.
 ///
 /// TFRecord files are shards as they are.
 #[derive(clap::Args)]

@@ -67,7 +67,7 @@ pub fn source_kind(source: &Path) -> Result<Option<SourceKind>, Error> {
 }
 
 /// Makes a dataset of a source without copying it: folders of images, lists, COCO files, tars and MDS that are not
-/// compressed, and Parquet whose images are not, or by Snappy. Reads
+/// compressed, and Parquet of whose images four fifths of the bytes lie in the file as they are. Reads
 /// the source once, and writes a manifest, and an index for each shard that [`crate::pack()`] would write with the same options; the
 /// index says where the bytes lie. Records, keys, labels, order and fingerprint are those of the packed source. `sources` are
 /// folders and URLs, besides the source's folder, in which files may lie to which links lead.

@@ -1,8 +1,9 @@
-//! Parquet files as others write them: pages that are not compressed, those of Snappy, of both versions, with dictionaries and without.
+//! Parquet files as others write them: pages that are not compressed, those of codecs that leave JPEGs as they are, of both versions, with
+//! dictionaries and without.
 
 use crate::support::{chain, names, picture, put};
 use image::codecs::jpeg::JpegEncoder;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -33,8 +34,25 @@ fn strings(columns: &mut SerializedRowGroupWriter<'_, Vec<u8>>, level: i16, valu
     column.close().unwrap();
 }
 
-/// Writes rows of images in Hugging Face's struct, labels, second images, and texts.
+/// A photograph with a long comment, which a codec shortens.
+fn with_comment(seed: u32) -> Vec<u8> {
+    let photo = photo(seed);
+    let comment = [&[0xff, 0xfe, 0xff, 0xff][..], &[b' '; 0xffff - 2]].concat();
+    [&photo[..2], &comment, &photo[2..]].concat()
+}
+
+/// Writes rows of photographs in Hugging Face's struct, labels, second images, and texts.
 fn write(path: &Path, properties: WriterPropertiesBuilder, rows: std::ops::Range<u32>) {
+    write_images(path, properties, rows, &photo);
+}
+
+/// Writes rows of images in Hugging Face's struct, labels, second images, and texts.
+fn write_images(
+    path: &Path,
+    properties: WriterPropertiesBuilder,
+    rows: std::ops::Range<u32>,
+    image: &dyn Fn(u32) -> Vec<u8>,
+) {
     let schema = "message schema { optional group image { optional binary bytes; optional binary path (UTF8); }
         required int64 label; optional group second { optional binary bytes; optional binary path (UTF8); }
         optional binary text (UTF8); }";
@@ -46,7 +64,7 @@ fn write(path: &Path, properties: WriterPropertiesBuilder, rows: std::ops::Range
     for group in [rows.start..half, half..rows.end] {
         let mut columns = out.next_row_group().unwrap();
         let each = |value: &dyn Fn(u32) -> Vec<u8>| group.clone().map(value).map(ByteArray::from).collect::<Vec<_>>();
-        strings(&mut columns, 2, &each(&photo));
+        strings(&mut columns, 2, &each(image));
         strings(&mut columns, 2, &each(&|i| format!("{i:04}.jpg").into_bytes()));
         let mut column = columns.next_column().unwrap().unwrap();
         let labels: Vec<_> = group.clone().map(|i| i64::from(i % 3)).collect();
@@ -62,13 +80,15 @@ fn write(path: &Path, properties: WriterPropertiesBuilder, rows: std::ops::Range
 }
 
 /// Writes a folder of files of each kind that is read in place; returns the kinds.
-pub(crate) fn sources(root: &Path) -> [&'static str; 4] {
+pub(crate) fn sources(root: &Path) -> [&'static str; 6] {
     let plain = || WriterProperties::builder().set_dictionary_enabled(false);
     let snappy = || plain().set_compression(Compression::SNAPPY);
     let kinds = [
         ("parquet", plain()),
         ("parquet-v2", snappy().set_writer_version(WriterVersion::PARQUET_2_0)),
         ("parquet-snappy", snappy()),
+        ("parquet-zstd", plain().set_compression(Compression::ZSTD(ZstdLevel::default()))),
+        ("parquet-lz4", plain().set_compression(Compression::LZ4_RAW)),
         ("parquet-dictionary", snappy().set_dictionary_enabled(true)),
     ];
     for (kind, properties) in &kinds {
@@ -88,12 +108,19 @@ fn images_that_a_codec_changes_are_refused_by_name() {
     let temp = tempfile::tempdir().unwrap();
     let plain = || WriterProperties::builder().set_dictionary_enabled(false);
     let zstd = plain().set_compression(Compression::ZSTD(ZstdLevel::default()));
+    let gzip = plain().set_compression(Compression::GZIP(GzipLevel::default()));
     let prefixes = plain().set_column_encoding(column("image"), Encoding::DELTA_BYTE_ARRAY);
-    for (properties, word) in [(zstd, "ZSTD"), (prefixes, "DELTA_BYTE_ARRAY")] {
+    let cases: [(_, &dyn Fn(u32) -> Vec<u8>, &[&str]); 3] = [
+        (zstd, &with_comment, &["ZSTD", "% of their bytes"]),
+        (gzip, &with_comment, &["GZIP", "% of their bytes"]),
+        (prefixes, &photo, &["DELTA_BYTE_ARRAY"]),
+    ];
+    for (properties, image, words) in cases {
+        let word = words[0];
         let folder = temp.path().join(word);
-        write(&folder.join("a.parquet"), properties, 0..9);
+        write_images(&folder.join("a.parquet"), properties, 0..9, image);
         let error = chain(&index_source(&Options::new(&folder, Path::new("")), &[], &()).unwrap_err());
-        for part in [word, "a.parquet", "column \"image\"", "shardtool pack"] {
+        for part in words.iter().chain(&["a.parquet", "column \"image\"", "shardtool pack"]) {
             assert!(error.contains(part), "{error}");
         }
         assert_eq!(names(&folder), ["a.parquet"], "a refused index leaves no file");

@@ -56,9 +56,8 @@ def index(
     Parameters
     ----------
     source
-        As of `pack`: a folder, a list, a COCO file, or archives. tars must not be compressed, nor the images of
-        Parquet files, unless by Snappy. TFRecord files
-        become shards as they are.
+        As of `pack`: a folder, a list, a COCO file, or archives. tars must not be compressed; of images in Parquet files, a
+        codec must leave four fifths of the bytes as they are. TFRecord files become shards as they are.
     out
         Folder or URL of the dataset. Default: the folder of the source. Anywhere else, `Dataset(out, source=...)` must allow the
         source.

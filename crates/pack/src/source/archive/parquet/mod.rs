@@ -1,9 +1,13 @@
 //! Parquet files: images in Hugging Face's layout, `struct { bytes, path }`, or plain binary columns. All rows of a row
 //! group are assumed to be equally long, so that a row's position is known without reading its image.
 
+mod common;
+mod in_place;
 mod input;
 mod pages;
 mod places;
+
+pub(super) use in_place::why_not_in_place;
 
 use super::files::ArchiveFile;
 use super::json;
@@ -15,10 +19,8 @@ use crate::source::nested::Nesting;
 use crate::{ArchiveError, Error, Reason};
 use input::Input;
 use pages::CheckedGroup;
-use parquet::basic::{Compression, Encoding};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::TreeBuilder;
 use parquet::record::{Field, List, Row};
@@ -411,51 +413,6 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
     };
     Ok(roles.labels().find_map(names).or_else(objects))
 }
-
-/// Share of an image column's bytes that must lie in the file as they are, in percent: the rest would be in the index.
-const IN_PLACE: i64 = 80;
-
-/// Returns why the images of a file cannot be read where they lie; `None` if they can.
-///
-/// # Errors
-/// [`Error::Io`].
-pub(super) fn why_not_in_place(file: &ArchiveFile, roles: &Roles) -> Result<Option<String>, Error> {
-    let opened = open(file, &Arc::default())?;
-    // What is damaged was surveyed, and is rejected.
-    let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
-    let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let Some(image) = image(&schema, roles) else { return Ok(None) };
-    let chunks = || reader.metadata().row_groups().iter().flat_map(|group| group.columns());
-    let of_image = |chunk: &&ColumnChunkMetaData| {
-        let path = chunk.column_descr().path().parts();
-        path.first() == Some(&image) && path.get(1).is_none_or(|member| member == MEMBERS[0])
-    };
-    let (mut stored, mut whole) = (0i64, 0i64);
-    for chunk in chunks().filter(of_image) {
-        match chunk.compression() {
-            Compression::UNCOMPRESSED | Compression::SNAPPY => {}
-            other => {
-                let name = other.to_string();
-                let name = name.split('(').next().unwrap_or(&name);
-                return Ok(Some(format!("the images of column {image:?} are compressed by {name} ({READABLE})")));
-            }
-        }
-        if chunk.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
-            return Ok(Some(format!("the images of column {image:?} have the encoding DELTA_BYTE_ARRAY ({READABLE})")));
-        }
-        stored = stored.saturating_add(chunk.compressed_size());
-        whole = whole.saturating_add(chunk.uncompressed_size());
-    }
-    let small = i128::from(stored) * 100 < i128::from(whole) * i128::from(IN_PLACE);
-    Ok(small.then(|| {
-        let share = i128::from(stored) * 100 / i128::from(whole.max(1));
-        format!("the images of column {image:?} are compressed by SNAPPY to {share} % of their bytes ({READABLE})")
-    }))
-}
-
-/// What is read in place.
-const READABLE: &str =
-    "images of Parquet are read in place if no codec compresses them, or SNAPPY by less than a fifth";
 
 /// Returns the first member with this name, at any depth.
 fn find<'v>(value: &'v JsonValue, name: &str) -> Option<&'v JsonValue> {

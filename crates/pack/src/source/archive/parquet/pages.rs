@@ -1,7 +1,7 @@
 //! Checks counts in the pages of a row group before the library allocates what they claim, and notes where their values lie.
 
 use super::places::Places;
-use parquet::basic::{Compression, Encoding, Type as PhysicalType};
+use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
@@ -35,9 +35,8 @@ impl RowGroupReader for CheckedGroup<'_> {
         let description = schema.column(column);
         let level_kinds = [description.max_rep_level(), description.max_def_level()];
         let level_kinds = level_kinds.into_iter().filter(|most| *most > 0).count();
-        let compression = self.metadata().column(column).compression();
         let is_bytes = description.physical_type() == PhysicalType::BYTE_ARRAY;
-        let places = is_bytes.then(|| (self.places.clone(), compression));
+        let places = is_bytes.then(|| self.places.clone());
         Ok(Box::new(CheckedPages { pages: self.group.get_column_page_reader(column)?, level_kinds, places }))
     }
 
@@ -55,15 +54,15 @@ struct CheckedPages {
     /// Kinds of levels (repetition, definition) that precede the values of a page.
     level_kinds: usize,
     /// Where the places of byte strings go.
-    places: Option<(Arc<Places>, Compression)>,
+    places: Option<Arc<Places>>,
 }
 
 impl CheckedPages {
     fn checked(&self, page: Option<Page>) -> Result<Option<Page>> {
         match page.as_ref().map_or(Ok(()), |page| self.check(page)) {
             Ok(()) => {
-                if let (Some(page), Some((places, compression))) = (&page, &self.places) {
-                    places.add(page, *compression);
+                if let (Some(page), Some(places)) = (&page, &self.places) {
+                    places.add(page);
                 }
                 Ok(page)
             }

@@ -1,13 +1,10 @@
-//! Where the values of pages lie in the file: pages that are not compressed lie there as they are, and of those that are compressed
-//! by Snappy, the literals, which are nearly all of a JPEG.
-//!
-//! Source: google/snappy, `format_description.txt`. Cuts of it are safe: a value is only ever said to lie where its bytes are.
+//! Where the values of pages lie in the file: pages that are not compressed lie there as they are, and of the others what their codec
+//! left as it is, which is nearly all of a JPEG.
 
+use super::common::common_parts;
 use crate::source::archive::sample::{StoredPart, StoredValue};
 use bytes::Bytes;
-use parquet::basic::Compression;
 use parquet::column::page::Page;
-use shardtool_format::index::MAX_FEATURE_BYTES;
 use std::sync::{Mutex, PoisonError};
 
 /// The places of the pages that values may still lie in.
@@ -36,34 +33,21 @@ impl Places {
     }
 
     /// Adds the page that was made of what was read last, and forgets those of which no value is left.
-    pub(super) fn add(&self, page: &Page, compression: Compression) {
+    pub(super) fn add(&self, page: &Page) {
         let Some(ReadBytes { offset, bytes }) = lock(&self.read).take() else { return };
-        let contents = page.buffer();
-        // Levels are not compressed in pages of version 2.
-        let (plain, compressed) = match page {
-            Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, is_compressed, .. } => {
-                ((*def_levels_byte_len + *rep_levels_byte_len) as usize, *is_compressed)
-            }
-            _ => (0, true),
-        };
-        let parts = match compression {
-            _ if contents.as_ptr() == bytes.as_ptr() => {
-                vec![StoredPart { at: 0, length: contents.len(), offset }]
-            }
-            Compression::SNAPPY if compressed => {
-                let literals = bytes.get(plain..).map(literals).unwrap_or_default();
-                let in_file = |part: StoredPart| StoredPart {
-                    at: part.at + plain,
-                    offset: part.offset + plain as u64 + offset,
-                    ..part
-                };
-                literals.into_iter().map(in_file).collect()
-            }
-            _ => vec![],
-        };
+        let contents = page.buffer().clone();
+        let in_file = |part: StoredPart| StoredPart { offset: part.offset + offset, ..part };
+        let parts = common_parts(&contents, &bytes).into_iter().map(in_file).collect();
         let mut pages = lock(&self.pages);
         pages.retain(|page| !page.contents.is_unique());
-        pages.push(PagePlaces { contents: contents.clone(), parts });
+        pages.push(PagePlaces { contents, parts });
+    }
+
+    /// Returns how many bytes of the page that was added last lie in the file as they are, and how many it has; `None` without a page.
+    pub(super) fn share(&self) -> Option<(u64, u64)> {
+        let pages = lock(&self.pages);
+        let page = pages.last()?;
+        Some((page.parts.iter().map(|part| part.length as u64).sum(), page.contents.len() as u64))
     }
 
     /// Returns the parts of a value that lie in the file.
@@ -84,42 +68,6 @@ impl Places {
         });
         Some(StoredValue { bytes: value, parts: parts.collect() })
     }
-}
-
-/// Returns the long literals of a Snappy stream: their places in what it decompresses to, and from its start. What is damaged is left
-/// out.
-fn literals(stream: &[u8]) -> Vec<StoredPart> {
-    let mut found = vec![];
-    // The length of the contents.
-    let Some(length) = stream.iter().take(5).position(|byte| byte & 0x80 == 0) else { return found };
-    let (mut from, mut at) = (length + 1, 0usize);
-    while let Some(&tag) = stream.get(from) {
-        let (kind, size) = (tag & 3, usize::from(tag >> 2));
-        // Bytes behind the tag, and bytes of the contents.
-        let (extra, count) = match kind {
-            0 if size < 60 => (0, size + 1),
-            0 => {
-                let extra = size - 59;
-                let Some(bytes) = stream.get(from + 1..from + 1 + extra) else { return found };
-                (extra, bytes.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte)) + 1)
-            }
-            1 => (1, size % 8 + 4),
-            2 => (2, size + 1),
-            _ => (4, size + 1),
-        };
-        from += 1 + extra;
-        if kind == 0 {
-            if stream.len() - from.min(stream.len()) < count {
-                return found;
-            }
-            if count > MAX_FEATURE_BYTES {
-                found.push(StoredPart { at, length: count, offset: from as u64 });
-            }
-            from += count;
-        }
-        at += count;
-    }
-    found
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -36,12 +36,14 @@ fn next_part(contents: &[u8], stream: &[u8], at: usize, from: usize) -> Option<S
         return Some(StoredPart { at, length, offset: from as u64 });
     }
     let mut anchors = HashMap::new();
-    let mut next_anchor = from;
+    let (mut next_anchor, mut last_anchor) = (from, from + SLACK);
     for (step, window) in contents[at..].windows(ANCHOR).enumerate() {
-        while next_anchor <= from + step + SLACK
+        while next_anchor <= last_anchor + step
             && let Some(anchor) = stream.get(next_anchor..next_anchor + ANCHOR)
         {
             anchors.entry(anchor).or_insert(next_anchor);
+            // LZ4 says how long a part is with a byte of 255 for each 255 bytes.
+            last_anchor += if anchor == [0xff; ANCHOR] { STRIDE } else { 0 };
             next_anchor += STRIDE;
         }
         let Some(&place) = anchors.get(window) else { continue };
@@ -104,6 +106,14 @@ mod tests {
         let stream = [b"h", &first[..], b"copy 900", &second, &other, &third, b"crc"].concat();
         let expected = [part(0, 5000, 1), part(5900, 300, 5009), part(7100, 70_000, 5459)];
         assert_eq!(common_parts(&contents, &stream), expected);
+    }
+
+    #[test]
+    fn a_long_length_may_precede_a_part() {
+        // LZ4: 3 MB take nearly 12 kB of lengths.
+        let bytes = random(8, 3_000_000);
+        let stream = [&[0xf0][..], &vec![0xff; 3_000_000 / 255], &[7], &bytes].concat();
+        assert_eq!(common_parts(&bytes, &stream), [part(0, 3_000_000, 1 + 11_764 + 1)]);
     }
 
     #[test]

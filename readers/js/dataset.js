@@ -15,7 +15,7 @@ import { verifyDataset } from "./verify.js";
  *   object with `read(path, start, end)` and `size(path)`
  * @param {object} [options] those of `FileSource` and `HttpSource`, and
  * @param {number} [options.decodeLimit] the most bytes to decompress for one image or array; 2^30 by default
- * @param {string[]} [options.sources] folders and URLs in which source files of virtual shards may lie, besides the dataset's
+ * @param {string[]} [options.sources] folders and URLs in which shards, and source files of virtual ones, may lie, besides the dataset's
  * @returns {Promise<Dataset>} the dataset
  * @throws {Damage} one of the manifest
  * @throws {NotFound} if there is no manifest
@@ -37,7 +37,7 @@ export class Dataset {
    */
   constructor(source, manifest, { decodeLimit = DECODE_LIMIT, ...options } = {}) {
     this.source = source;
-    /** The source files of virtual shards. */
+    /** The files of shards that lie elsewhere, and the source files of virtual ones. */
     this.sourceFiles = new SourceFiles(source, options);
     /** The manifest. */
     this.manifest = manifest;

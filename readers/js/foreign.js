@@ -1,7 +1,7 @@
 // Virtual shards, whose bytes lie in other files (format-spec.md, section "Data that stays where it is").
 
 import { dataView, decodeUtf8 } from "./bytes.js";
-import { Damage, escapeText, isNotFound } from "./damage.js";
+import { Damage, NotFound, escapeText, isNotFound } from "./damage.js";
 import { FileSource, HttpSource, readExactly } from "./sources.js";
 
 /** The columns of a virtual shard. */
@@ -14,7 +14,7 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
 const URL_START = /^[A-Za-z][A-Za-z0-9+.-]*:\/\//;
 
 /**
- * Tells what is wrong with the folder of the source files of a shard.
+ * Tells what is wrong with the folder of the source files of a shard, or of the dataset that has it.
  *
  * @param {string} source the member `source` of the manifest
  * @returns {?string} what is wrong; null if nothing is
@@ -137,6 +137,47 @@ async function resolveLinks(path, links = 40) {
   const parent = await resolveLinks(dirname(whole), links);
   const target = links > 0 ? await readlink(join(parent, basename(whole))).catch(() => null) : null;
   return target === null ? join(parent, basename(whole)) : resolveLinks(resolve(parent, target), links - 1);
+}
+
+/** Reads the files of a shard that lies in another dataset, if they may be opened. */
+export class OtherDataset {
+  /**
+   * Creates a source of bytes.
+   *
+   * @param {SourceFiles} files decides which files are opened
+   * @param {import("./manifest.js").ManifestShard} entry the line of the shard
+   */
+  constructor(files, entry) {
+    this.files = files;
+    this.entry = entry;
+  }
+
+  /** Returns the length of a file in bytes. */
+  async size(path) {
+    return (await this.#find(path)).size;
+  }
+
+  /** Reads the bytes of [start, end). */
+  async read(path, start, end) {
+    const found = await this.#find(path);
+    return readExactly(found.store, found.path, start, end);
+  }
+
+  /** Makes the next request of each file bypass caches. */
+  forget() {
+    return this.files.forget?.();
+  }
+
+  async #find(path) {
+    const { file, source } = this.entry;
+    try {
+      return await this.files.find(source, path);
+    } catch (error) {
+      if (error.name === "MissingSource") throw new NotFound(path);
+      if (error.name === "ForeignSource") throw new Damage(error.name, { file }, `${source} is not allowed in sources`);
+      throw error;
+    }
+  }
 }
 
 /** Makes the frames of a virtual shard. */

@@ -274,9 +274,8 @@ function checkValues(manifest) {
     }
     split.records = split.shards.reduce((sum, shard) => sum + shard.records, 0n);
     if (split.records >= 1n << 63n) refuse(`split ${split.name} has 2^63 records or more`, split.records);
-    for (const { file, isVirtual, isFalse, source } of split.shards) {
+    for (const { file, isFalse, source } of split.shards) {
       if (isFalse) refuse("virtual is false", file);
-      if (source !== null && !isVirtual) refuse("a shard that is not virtual has a source", file);
       const wrong = source === null ? null : wrongSource(source);
       if (wrong !== null) refuse(wrong, source);
       if (!isFileName(file)) refuse("the name of a shard is not allowed", file);

@@ -3,7 +3,7 @@
 import { crc32c, dataView, hex32 } from "./bytes.js";
 import { AbsentColumn, Damage, isNotFound } from "./damage.js";
 import { FRAME_HEADER, FRAME_OVERHEAD, checkFrameData, checkFrameHeader, isCompressed } from "./frame.js";
-import { VirtualShard } from "./foreign.js";
+import { OtherDataset, VirtualShard } from "./foreign.js";
 import { Column, HEAD_BYTES, checkIndex, columnRange, readIndex } from "./index.js";
 import { DataRecord } from "./record.js";
 import { readExactly, readHead } from "./sources.js";
@@ -57,6 +57,9 @@ export class Shard {
     this.length = Number(entry.records);
     /** What makes the frames of a virtual shard; null for a stored one. */
     this.virtual = entry.isVirtual ? new VirtualShard(this) : null;
+    const isElsewhere = entry.source !== null && !entry.isVirtual;
+    /** What reads the shard and its index. */
+    this.source = isElsewhere ? new OtherDataset(dataset.sourceFiles, entry) : dataset.source;
   }
 
   /** Computes a result once. Damage is kept, too; failures of the store are not. */
@@ -77,7 +80,7 @@ export class Shard {
     if (this.virtual) return Promise.resolve(Number(this.entry.bytes));
     return this.#once("size", async () => {
       try {
-        return await this.dataset.source.size(this.file);
+        return await this.source.size(this.file);
       } catch (error) {
         if (!isNotFound(error)) throw error;
         throw new Damage("MissingShard", { file: this.file }, "there is no such file");
@@ -92,7 +95,7 @@ export class Shard {
    * @throws {Damage} `MissingIndex`, or one of the index
    */
   index() {
-    const { source } = this.dataset;
+    const { source } = this;
     return this.#once("index", () =>
       twice(source, this.indexFile, async () => {
         try {
@@ -123,7 +126,7 @@ export class Shard {
     if (!entry) throw new AbsentColumn(this.indexFile, name);
     return this.#once(`column:${name}`, () => {
       const [start, end] = columnRange(index, entry);
-      const { source } = this.dataset;
+      const { source } = this;
       let head = this.#head.bytes;
       return twice(source, this.indexFile, async () => {
         const isKept = end <= head.length;
@@ -205,7 +208,7 @@ export class Shard {
       const values = { expected: this.entry.bytes, found: place.fileEnd };
       throw this.#damage("ShardLength", place, `value ${i} of ${name} lies past the end of the file`, values);
     }
-    const source = this.virtual ? this.dataset.sourceFiles : this.dataset.source;
+    const source = this.virtual ? this.dataset.sourceFiles : this.source;
     return twice(source, this.file, async () => {
       const bytes = this.virtual
         ? (await this.virtual.frame(row)).subarray(start - place.offset, end - place.offset)
@@ -247,7 +250,7 @@ export class Shard {
       }
       const from = places[0].offset;
       const to = Math.min(places.at(-1).limit, places[0].fileEnd);
-      const bytes = this.virtual ? null : to > from ? await readExactly(this.dataset.source, this.file, from, to) : new Uint8Array(0);
+      const bytes = this.virtual ? null : to > from ? await readExactly(this.source, this.file, from, to) : new Uint8Array(0);
       for (const place of places) {
         let record = null;
         try {
@@ -300,7 +303,7 @@ export class Shard {
   /** Reads and checks a frame, from `bytes` if they hold all of it; returns its data. */
   async #frame(place, bytes = null) {
     if (this.virtual) return (await this.frame(place.row)).subarray(FRAME_HEADER, -4);
-    const { source } = this.dataset;
+    const { source } = this;
     let given = bytes;
     return twice(source, this.file, async () => {
       const frame = given ?? (await this.#readRange(place, place.limit));
@@ -332,11 +335,11 @@ export class Shard {
 
   #readRange({ offset, fileEnd }, end) {
     const stop = Math.min(end, fileEnd);
-    return offset < stop ? readExactly(this.dataset.source, this.file, offset, stop) : new Uint8Array(0);
+    return offset < stop ? readExactly(this.source, this.file, offset, stop) : new Uint8Array(0);
   }
 
   async #checkFrame(place, bytes) {
-    const { source } = this.dataset;
+    const { source } = this;
     const remaining = Math.max(0, place.fileEnd - place.offset);
     let frame = bytes;
     if (frame.length < Math.min(FRAME_HEADER, remaining))

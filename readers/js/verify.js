@@ -71,6 +71,11 @@ class ShardVerifier {
     }
   }
 
+  /** Tells whether a shard of another dataset must not be opened. */
+  isRefused() {
+    return !this.entry.isVirtual && this.found.some(({ name }) => name === "ForeignSource");
+  }
+
   hasFinding(file) {
     return this.found.some((finding) => finding.file === file);
   }
@@ -78,7 +83,10 @@ class ShardVerifier {
   async run() {
     const { shard } = this;
     const size = await this.attempt(() => shard.size());
+    // A shard that lies where the user does not allow it: its index lies there too.
+    if (this.isRefused()) return;
     this.index = await this.attempt(() => shard.index());
+    if (this.isRefused()) return;
     for (const name of this.index?.columns.keys() ?? []) {
       const column = await this.attempt(() => shard.column(name));
       if (column) this.columns.set(name, column);
@@ -93,7 +101,7 @@ class ShardVerifier {
     const { entry } = this;
     const file = this.shard.indexFile;
     if (this.hasFinding(file)) return;
-    const reader = new ForwardReader(this.dataset.source, file, this.index.size);
+    const reader = new ForwardReader(this.shard.source, file, this.index.size);
     await reader.finish();
     if (BigInt(reader.size) !== entry.indexBytes) {
       const values = { expected: entry.indexBytes, found: reader.size };
@@ -112,7 +120,7 @@ class ShardVerifier {
     if (BigInt(size) !== entry.bytes)
       add("ShardLength", "the shard has another length than the manifest says", entry.bytes, size);
     const sha256 = entry.sha256 === null ? null : new Sha256();
-    const reader = new ForwardReader(this.dataset.source, file, size, sha256);
+    const reader = new ForwardReader(this.shard.source, file, size, sha256);
     const frames = await this.#checkFrames(reader, BigInt(size) < entry.bytes ? size : Number(entry.bytes));
     const isExplained = this.found.some((finding) => EXPLAINS_COUNT.includes(finding.name));
     if (!isExplained && BigInt(frames) !== entry.records) {

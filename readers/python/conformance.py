@@ -103,7 +103,7 @@ def show_columns(manifest, split, number: int):
     """Shows the columns of features and value ranges in one shard, without those that the version replaces or drops."""
     changed = {*split.shards[number].companions, *manifest.dropped}
     try:
-        index = reader.open_index(split.folder, split.shards[number])
+        index = reader.open_index(split.sources, split.shards[number])
     except reader.Damage:
         return
     for column in index.columns.values():

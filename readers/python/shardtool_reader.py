@@ -7,7 +7,7 @@ Written from `format-spec.md` alone, with its terms (`order-spec.md`: `shardtool
     split[i]                   a Record: data, key, image, columns, features, class_id, pixels(), array(name)
     verify(folder)             every Damage in a dataset, and the number of records without one
 
-Both take `sources=["/photos"]`: folders outside the dataset's in which source files of virtual shards may lie.
+Both take `sources=["/photos"]`: folders outside the dataset's in which its shards, and source files of virtual ones, may lie.
 
 It decodes raw pixels and arrays; images of other formats are returned as stored, for other libraries to decode. zstd
 frames are decoded if Python has `compression.zstd` (3.14 or later) or the package `zstandard`; otherwise only their
@@ -132,7 +132,8 @@ class Companion(NamedTuple):
 
 class ShardEntry(NamedTuple):
     """One shard's line of the manifest; `first` is the number of its first record in the split. `records` counts all rows;
-    `companions` are by feature; `source` is the folder of the source files of a virtual shard, None for the dataset's."""
+    `companions` are by feature; `source` is the folder of the source files of a virtual shard, or of the dataset that has the shard
+    and its index; None for the dataset's own."""
 
     file: str
     records: int
@@ -309,7 +310,7 @@ def _is_device(name: str) -> bool:
 
 
 def _check_source(source: str):
-    """Checks the folder of the source files of a virtual shard."""
+    """Checks the folder in which the source files of a virtual shard, or a shard of another dataset, lie."""
     url = _URL.match(source)
     path = source[url.end() :] if url else source
     if len(source.encode("utf-8")) > 4096:
@@ -543,8 +544,6 @@ class Manifest:
         if item.get("virtual", True) is False:
             _refuse("ManifestValue", f"{item['file']!r}: virtual is false")
         if "source" in item:
-            if "virtual" not in item:
-                _refuse("ManifestValue", f"{item['file']!r}: a source of a shard that is not virtual")
             _check_source(item["source"])
 
     def _shards(self, split: dict, files: set) -> list:
@@ -1567,10 +1566,10 @@ def index_file(entry: ShardEntry) -> str:
     return f"_index/{entry.file}.index"
 
 
-def open_index(folder: Path, entry: ShardEntry) -> Index:
+def open_index(sources: "Sources", entry: ShardEntry) -> Index:
     """Opens the index of a shard and compares it with the manifest."""
     file = index_file(entry)
-    index = Index(_map(folder / file, "MissingIndex", file), file)
+    index = Index(_map(sources.stored(entry, file), "MissingIndex", file), file)
     index.compare(entry)
     return index
 
@@ -1658,8 +1657,8 @@ def _is_plain_name(name: str) -> bool:
 
 
 class Sources:
-    """The source files of virtual shards. Opens those in the dataset's folder and in the folders that the user names, after links are
-    resolved. Does not read stores."""
+    """The files of shards. Opens those in the dataset's folder and in the folders that the user names, after links are resolved. Does
+    not read stores."""
 
     def __init__(self, folder: Path, allowed=()):
         self._folder = folder
@@ -1668,11 +1667,7 @@ class Sources:
     def read(self, entry: ShardEntry, row: int, part: SourceRange) -> bytes:
         """Returns the bytes of a range, for a record."""
         path = part.name if entry.source is None else f"{entry.source}/{part.name}"
-        if entry.source is not None and _URL.match(entry.source):
-            raise Damage("ForeignSource", entry.file, f"{path!r}: this reader reads files only", row)
-        resolved = os.path.realpath(os.path.join(self._folder, path))
-        if not resolved.startswith(tuple(self._allowed)):
-            raise Damage("ForeignSource", entry.file, f"{path!r}: name its folder in sources=[…] to allow it", row)
+        resolved = self._resolve(entry, path, row)
         if not os.path.isfile(resolved):  # opening a pipe would block
             raise Damage("MissingSource", entry.file, f"{path!r} does not exist, or is not a regular file", row)
         with open(resolved, "rb") as file:
@@ -1681,6 +1676,22 @@ class Sources:
                 raise Damage("SourceLength", entry.file, f"{path!r}: expected {part.file_bytes} bytes, found {found}", row)
             file.seek(part.offset)
             return file.read(part.length)
+
+    def stored(self, entry: ShardEntry, file: str) -> Path:
+        """Returns the path of a shard that is not virtual, or of an index: in the dataset's folder, or in that of the dataset that has
+        the shard."""
+        if entry.is_virtual or entry.source is None:
+            return self._folder / file
+        return Path(self._resolve(entry, f"{entry.source}/{file}"))
+
+    def _resolve(self, entry: ShardEntry, path: str, row: Optional[int] = None) -> str:
+        """Returns a path without links, if its file may be opened."""
+        if entry.source is not None and _URL.match(entry.source):
+            raise Damage("ForeignSource", entry.file, f"{path!r}: this reader reads files only", row)
+        resolved = os.path.realpath(os.path.join(self._folder, path))
+        if not resolved.startswith(tuple(self._allowed)):
+            raise Damage("ForeignSource", entry.file, f"{path!r}: name its folder in sources=[…] to allow it", row)
+        return resolved
 
 
 class VirtualShard:
@@ -1755,8 +1766,8 @@ class Shard:
 
     def __init__(self, folder: Path, manifest: Manifest, entry: ShardEntry, sources: Sources):
         self.manifest, self.entry, self._folder = manifest, entry, folder
-        self.data = b"" if entry.is_virtual else _map(folder / entry.file, "MissingShard", entry.file)
-        self.index = open_index(folder, entry)
+        self.data = b"" if entry.is_virtual else _map(sources.stored(entry, entry.file), "MissingShard", entry.file)
+        self.index = open_index(sources, entry)
         self._virtual = VirtualShard(self.index, entry, sources)
         self.live = live_rows(folder, entry)
         self._changed: Optional[list] = None
@@ -1888,7 +1899,7 @@ class Split:
     """The records of a split, numbered from 0 across its shards."""
 
     def __init__(self, dataset: "Dataset", name: str):
-        self._dataset, self.name, self.folder = dataset, name, dataset.folder
+        self._dataset, self.name, self.folder, self.sources = dataset, name, dataset.folder, dataset.sources
         self.shards = dataset.manifest.splits[name]
         self._firsts = [shard.first for shard in self.shards]
         self._open: dict = {}
@@ -1932,7 +1943,7 @@ class Split:
         keys: dict = {}
         for entry in self.shards:
             try:
-                column = open_index(self.folder, entry).columns["key"]
+                column = open_index(self.sources, entry).columns["key"]
                 column.check()
                 rows = live_rows(self.folder, entry)
             except Damage as damage:
@@ -2032,6 +2043,12 @@ class _ShardCheck:
         self.good = 0
 
     def run(self):
+        try:
+            for file in (self.entry.file, index_file(self.entry)):
+                self._sources.stored(self.entry, file)
+        except Damage as refused:
+            self.findings.append(refused)
+            return
         data = None if self.entry.is_virtual else self._map_shard()
         self._open_index()
         self._check_companions()
@@ -2051,7 +2068,7 @@ class _ShardCheck:
 
     def _map_shard(self):
         try:
-            data = _map(self.folder / self.entry.file, "MissingShard", self.entry.file)
+            data = _map(self._sources.stored(self.entry, self.entry.file), "MissingShard", self.entry.file)
         except Damage as damage:
             self.findings.append(damage)
             return None
@@ -2061,7 +2078,7 @@ class _ShardCheck:
 
     def _open_index(self):
         try:
-            index = open_index(self.folder, self.entry)
+            index = open_index(self._sources, self.entry)
         except Damage as damage:
             self.findings.append(damage)
             return
@@ -2239,7 +2256,7 @@ class _ShardCheck:
         file = index_file(self.entry)
         if self._has_finding(file):
             return
-        data = _map(self.folder / file, "MissingIndex", file)
+        data = _map(self._sources.stored(self.entry, file), "MissingIndex", file)
         if len(data) != self.entry.index_bytes:
             self.findings.append(
                 Damage("IndexCrc", file, f"expected {self.entry.index_bytes} bytes, found {len(data)}")

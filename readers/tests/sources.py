@@ -1,4 +1,5 @@
-"""Checks which source files of virtual shards readers open: links, pipes and devices, which the conformance kit cannot hold.
+"""Checks which files outside of a dataset readers open: source files of virtual shards, and shards of other datasets; links, pipes and
+devices, which the conformance kit cannot hold.
 
     python3 sources.py GOLDEN READER…
 
@@ -16,7 +17,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from damage import Reader  # noqa: E402
-from shardtool_reader import Damage, Dataset, verify  # noqa: E402
+from shardtool_reader import Damage, Dataset, crc32c, verify  # noqa: E402
 
 CAT = "photos/cat.raw"
 
@@ -159,9 +160,85 @@ def check_words(golden: str) -> int:
     return wrong
 
 
+def clone(golden: str, work: Path, source=None) -> Path:
+    """Makes a dataset of the shards of `tiny`, which is copied to `work`/base."""
+    if not (work / "base").exists():
+        shutil.copytree(Path(golden, "tiny"), work / "base")
+    text = (work / "base/dataset.json").read_text()
+    text = text.replace('"version": "1.0"', '"version": "1.1",\n  "requires": ["foreign"]')
+    lines = []
+    for line in text.splitlines():
+        if '"index_crc32c"' in line:
+            before, end, after = line.rpartition("}")
+            line = f'{before}, "source": {json.dumps(str(source or work / "base"))}{end}{after}'
+        lines.append(line)
+    assert lines[-2].startswith('  "crc32c"')
+    lines[-2] = '  "crc32c": "00000000"'
+    body = "\n".join([*lines, ""]).encode()
+    (work / "clone").mkdir(exist_ok=True)
+    (work / "clone/dataset.json").write_bytes(body.replace(b"00000000", b"%08x" % crc32c(body)))
+    return work / "clone"
+
+
+def check_clones(golden: str, commands: list) -> int:
+    """Shards of another dataset: refused without the user's word; with it, the records of that dataset. The readers are given no word,
+    the Python reader is."""
+    wrong = 0
+
+    def differs(what, expected, found):
+        nonlocal wrong
+        if expected != found:
+            print(f"clone, {what}: expected {expected}, found {found}")
+            wrong += 1
+
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        dataset = clone(golden, work)
+        readers = [Reader(command) for command in commands]
+        for reader in readers:
+            reader.ask("read", dataset)
+            records = [line for line in map(json.loads, reader.answer()) if "record" in line and "lookup" not in line]
+            differs(reader.command, {"ForeignSource"}, {line.get("error") for line in records})
+            reader.ask("verify", dataset)
+            lines = list(map(json.loads, reader.answer()))
+            found = {(line["finding"], line["record"]) for line in lines if "finding" in line}
+            differs(reader.command, {("ForeignSource", None)}, found)
+            reader.process.stdin.close()
+        base = [(record.key, record.image) for split in Dataset(work / "base").splits.values() for record in split]
+
+        def read(sources):
+            try:
+                return [(record.key, record.image) for split in Dataset(dataset, sources=sources).splits.values() for record in split]
+            except Damage as damage:
+                return damage.name
+
+        for sources in ([work / "base"], [f"{work}/base/"], [work]):
+            differs(sources, base, read(sources))
+            differs(sources, ([], len(base)), verify(dataset, sources=sources))
+        for sources in ([], [work / "base/_index"], [f"{work}/bas"], ["https://host/a"]):
+            differs(sources, "ForeignSource", read(sources))
+        shard = next((work / "base").glob("*.tfrecord"))
+        index = work / f"base/_index/{shard.name}.index"
+        # An index that lies outside of what is allowed keeps its shard closed.
+        shutil.move(index, work / "index")
+        index.symlink_to(work / "index")
+        differs("a link of an index", "ForeignSource", read([work / "base"]))
+        index.unlink()
+        differs("no index", "MissingIndex", read([work / "base"]))
+        shutil.move(work / "index", index)
+        shard.unlink()
+        differs("no shard", "MissingShard", read([work / "base"]))
+        os.mkfifo(shard)
+        differs("a pipe", "MissingShard", read([work / "base"]))
+        clone(golden, work, "https://127.0.0.1:9/a")
+        differs("a store", "ForeignSource", read([work]))
+    return wrong
+
+
 def main():
     os.environ.pop("SHARDTOOL_SOURCES", None)
-    wrong = check_readers(sys.argv[1], sys.argv[2:]) + check_words(sys.argv[1])
+    golden, commands = sys.argv[1], sys.argv[2:]
+    wrong = check_readers(golden, commands) + check_words(golden) + check_clones(golden, commands)
     sys.exit(1 if wrong else 0)
 
 

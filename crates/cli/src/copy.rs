@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::interrupt::{self, Interrupted};
+use crate::open::SourcesArgument;
 use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 /// Copy a dataset between folders and object stores (s3://, gs://, az://; from http:// too)
 ///
 /// Every byte is compared with the manifest on its way, and the manifest is written last. An interrupted copy continues
-/// with the same command.
+/// with the same command. A copy of a clone has all shards.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Folder or URL of a dataset
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
     /// Copy the earlier versions too
     #[arg(long)]
     all_versions: bool,
+    #[command(flatten)]
+    sources: SourcesArgument,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -41,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let mut options = CopyOptions::default();
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     (options.single_writer, options.all_versions) = (arguments.single_writer, arguments.all_versions);
+    options.sources = arguments.sources.prefixes().to_vec();
     interrupt::declare(Interrupted::Exits(
         "interrupted: copied shards are kept; the same command continues after them",
     ));

@@ -1,5 +1,6 @@
 //! `shardtool index`.
 
+use crate::clone::print_source;
 use crate::entries::EntriesArgument;
 use crate::exit::Exit;
 use crate::headings;
@@ -189,8 +190,7 @@ fn index(arguments: &Arguments, source: &Path, out: &mut Output) -> anyhow::Resu
     }
     writeln!(out, "The dataset is {}", text::printable(dataset.to_string_lossy().as_bytes()))?;
     for source in sources {
-        let source = printable(&source);
-        writeln!(out, "Its files lie elsewhere: open it with --source {source} (Python: source=\"{source}\")")?;
+        print_source(&source, out)?;
     }
     Ok(if rejected > 0 { Exit::Finding } else { Exit::Success })
 }

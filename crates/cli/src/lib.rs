@@ -12,7 +12,7 @@
 //! | `extract` | writes images back into folders |
 //! | `export` | writes a dataset in another format |
 //! | `reshard` | `reshard`, `merge`: write the same records into other shards |
-//! | `copy` | copies a dataset to another place |
+//! | `copy`, `clone` | copy a dataset to another place, or make another one of its shards |
 //! | `change` | `append`, `delete`, `column`, `tag`, `rollback`, `compact`, `gc`, `log`: versions of a dataset |
 //! | `diff` | compares the samples of two datasets |
 //! | `verify` | checks every record, index and file |
@@ -35,6 +35,7 @@
 mod bench;
 mod change;
 mod choice;
+mod clone;
 mod condition;
 mod copy;
 mod demo;
@@ -113,6 +114,7 @@ enum Command {
     Status(parts::StatusArguments),
     Clean(parts::CleanArguments),
     Copy(copy::Arguments),
+    Clone(clone::Arguments),
     Diff(diff::Arguments),
     Verify(verify::Arguments),
     Repair(repair::Arguments),
@@ -190,6 +192,7 @@ fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
         Command::Status(arguments) => parts::status(&arguments, out),
         Command::Clean(arguments) => parts::clean(&arguments, out),
         Command::Copy(arguments) => copy::run(&arguments, out),
+        Command::Clone(arguments) => clone::run(&arguments, out),
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Verify(arguments) => verify::run(&arguments, out),
         Command::Repair(arguments) => repair::run(&arguments, out),

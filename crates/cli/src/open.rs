@@ -36,6 +36,11 @@ pub(crate) struct SourcesArgument {
 }
 
 impl SourcesArgument {
+    /// Returns what the user names.
+    pub(crate) fn prefixes(&self) -> &[String] {
+        &self.sources
+    }
+
     pub(crate) fn options(&self) -> Options {
         Options::default().with_sources(self.sources.iter().cloned())
     }

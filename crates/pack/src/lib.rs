@@ -43,7 +43,7 @@
 //! | `refusal` | why a record does not become a file |
 //! | `export` | writes a dataset in another format |
 //! | `extract` | writes images back into folders |
-//! | `copy` | copies a dataset to another place |
+//! | `copy` | copies a dataset to another place, or makes another one of its shards (`clone`) |
 //! | `reshard` | copies the records of datasets into other shards |
 //! | `repair` | rebuilds index and manifest; salvages the good records of damaged shards |
 //! | `change` | new versions: deletes records, adds and drops columns, appends, compacts, tags, rolls back |
@@ -101,7 +101,7 @@ pub use change::{
 };
 pub use commit::Output;
 pub use conventions::Conventions;
-pub use copy::{Copied, CopyOptions, copy};
+pub use copy::{CloneOptions, Cloned, Copied, CopyOptions, clone, copy};
 pub use error::{
     ArchiveError, ArrayRefusal, BoxError, DestinationError, Difference, Error, ListError, MdsProblem, PlanDifference,
     Reason, Rejection, SampleProblem, ShardError, SourceError, WriterError,

@@ -7,6 +7,7 @@ use shardtool_format::checksum::crc32c;
 use shardtool_format::index::Index;
 use shardtool_format::manifest::{Manifest, Shard};
 use shardtool_format::names;
+use shardtool_read::SourceFiles;
 use std::path::Path;
 
 /// Checks an edited manifest, and writes it in canonical form with its CRC. Returns whether the file changed. Unknown
@@ -31,9 +32,17 @@ pub fn reseal(folder: &Path) -> Result<bool, Error> {
 
 /// Compares a line of the manifest with its files.
 fn compare(folder: &Path, line: &Shard) -> Result<(), Error> {
-    let shard = folder.join(&line.file);
+    let shard = line.foreign.dataset().map_or(folder, Path::new).join(&line.file);
     let file = names::index_path(&shard);
-    let length = std::fs::metadata(&shard).map_err(Error::io("read", &shard))?.len();
+    if line.foreign.dataset().is_some() {
+        // They are not opened without the user's word.
+        let sources = SourceFiles::new(folder, &[]);
+        [&shard, &file].into_iter().try_for_each(|path| sources.check(path))?;
+    }
+    let length = match line.foreign.is_virtual {
+        true => line.bytes,
+        false => std::fs::metadata(&shard).map_err(Error::io("read", &shard))?.len(),
+    };
     let invalid = |source| Error::Destination(DestinationError::Index { path: file.clone(), source });
     let bytes = shardtool_read::read_index(&file).map_err(|error| match error {
         shardtool_read::Error::Io { source, .. } => Error::io("read", &file)(source),

@@ -6,10 +6,10 @@
 use shardtool_format::example::Feature;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    AppendOptions, ChangeOptions, ChosenRecords, ColumnChange, ColumnOptions, ColumnRows, ColumnValues, CompactOptions,
-    DeleteOptions, DestinationError, Error, GcOptions, MissingRows, Options, PurgeOptions, SelectOptions, ShardError,
-    Shards, Value, append, change_columns, compact, delete, drop_columns, gc, pack, purge, remove_view, rollback,
-    select, tag,
+    AppendOptions, ChangeOptions, ChosenRecords, CloneOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnValues,
+    CompactOptions, DeleteOptions, DestinationError, Error, GcOptions, MissingRows, Options, PurgeOptions,
+    SelectOptions, ShardError, Shards, Value, append, change_columns, clone, compact, delete, drop_columns, gc, pack,
+    purge, remove_view, rollback, select, tag,
 };
 use shardtool_read::{Dataset, Split, verify};
 use std::collections::{BTreeMap, BTreeSet};
@@ -527,12 +527,24 @@ fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -> String {
         8 => {
             let mut options = PurgeOptions::default();
             (options.forget_keys, options.search) = (rng.one_in(3), rng.one_in(2));
-            let purged = purge(path, &options, &()).unwrap();
+            let purged = match purge(path, &options, &()) {
+                Err(Error::Shard(ShardError::VirtualShards { .. })) if path.join(".base").exists() => {
+                    return "purge of a clone".to_owned();
+                }
+                purged => purged.unwrap(),
+            };
             let forgets = options.forget_keys && !model.purged.is_empty();
             let changed = model.purge();
             assert_eq!(purged.versions, changed);
             assert_eq!(purged.version.is_some(), !changed.is_empty() || forgets);
-            assert!(purged.found.is_none_or(|found| found.is_empty()));
+            // A dataset that was cloned keeps its files.
+            assert!(
+                purged
+                    .found
+                    .iter()
+                    .flatten()
+                    .all(|file| file.starts_with(".base") || file.starts_with(path.join(".base")))
+            );
             if purged.version.is_some() {
                 if options.forget_keys {
                     model.purged.clear();
@@ -575,9 +587,11 @@ fn sequence(seed: u64, steps: u64) {
     let temp = tempfile::tempdir().unwrap();
     let mut rng = Rng(seed);
     let path = temp.path().join("dataset");
+    // A third are changes of a clone. What lies inside its folder needs no word of the user.
+    let base = if rng.one_in(3) { path.join(".base") } else { path.clone() };
     let first: Vec<String> = (0..3 + rng.below(12)).map(|i| format!("first{i}")).collect();
     let (source, mut records) = list(temp.path(), "first.jsonl", &mut rng, &first, &all_names());
-    let mut options = Options::new(&source, &path);
+    let mut options = Options::new(&source, &base);
     (options.seed, options.shards) = (None, Shards::Count(1 + rng.below(5)));
     pack(&options, &()).unwrap();
     let types = TYPES.iter().map(|(name, dtype)| ((*name).to_owned(), *dtype)).collect();
@@ -586,6 +600,18 @@ fn sequence(seed: u64, steps: u64) {
     model.written(&mut records);
     model.versions.insert(1, Version { records, types, deleted: BTreeMap::new(), views: BTreeMap::new() });
     let mut done = vec![];
+    let mut cloned = None;
+    if base != path {
+        for _ in 0..rng.below(4) {
+            done.push(step(&mut rng, temp.path(), &base, &mut model));
+        }
+        clone(&base, &path, &CloneOptions::default(), &()).unwrap();
+        done.push("clone".to_owned());
+        cloned = Some(files(&base));
+        let number = model.newest().0;
+        model.versions.retain(|version, _| *version == number);
+        model.tags.retain(|_, tagged| *tagged == number);
+    }
     for _ in 0..steps {
         done.push(step(&mut rng, temp.path(), &path, &mut model));
         let context = format!("seed {seed}: {}", done.join("; "));
@@ -599,6 +625,22 @@ fn sequence(seed: u64, steps: u64) {
         let log: Vec<u64> = Dataset::open(&path).unwrap().log().unwrap().iter().map(|version| version.number).collect();
         assert!(log.iter().rev().eq(model.versions.keys()), "{context}: {log:?}");
     }
+    if let Some(before) = cloned {
+        assert!(files(&base) == before, "seed {seed}: the dataset that was cloned has changed");
+    }
+}
+
+/// Returns the files below a folder, with their bytes.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => drop(found.insert(path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    found
 }
 
 fn number(variable: &str, default: u64) -> u64 {

@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    AppendOptions, ChangeOptions, ChosenRecords, ColumnChange, ColumnOptions, ColumnRows, ColumnSource, ColumnValues,
-    CompactOptions, DeleteOptions, GcOptions, MissingRows, Progress, PurgeOptions, SelectOptions, Shards, Value,
+    AppendOptions, ChangeOptions, ChosenRecords, CloneOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnSource,
+    ColumnValues, CompactOptions, DeleteOptions, GcOptions, MissingRows, Progress, PurgeOptions, SelectOptions, Shards,
+    Value,
 };
 use shardtool_read::Dataset;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) struct Change {
     author: Option<String>,
     dry_run: bool,
     single_writer: bool,
+    sources: Vec<String>,
 }
 
 impl Change {
@@ -30,6 +32,7 @@ impl Change {
         let mut options = ChangeOptions::default();
         (options.message, options.author) = (self.message, self.author);
         (options.dry_run, options.single_writer) = (self.dry_run, self.single_writer);
+        options.sources = self.sources;
         options
     }
 }
@@ -277,6 +280,20 @@ pub(crate) fn tag(
         false => shardtool_pack::tag(&dataset, &name, version.as_deref(), &options).map(|(_, made)| made),
     })?;
     Ok(made.map(|version| version.number))
+}
+
+/// Makes a dataset of the shards of a version of another one. Returns where the shards lie.
+#[pyfunction]
+pub(crate) fn clone(
+    py: Python<'_>,
+    dataset: PathBuf,
+    version: Option<String>,
+    out: PathBuf,
+    single_writer: bool,
+) -> PyResult<Vec<String>> {
+    let mut options = CloneOptions::default();
+    (options.single_writer, options.version) = (single_writer, version);
+    Ok(watched(py, move |progress| shardtool_pack::clone(&dataset, &out, &options, progress))?.sources)
 }
 
 /// Returns to the contents of an earlier version.

@@ -187,6 +187,15 @@ impl Dataset {
         changes(slf, "tag", args, kwargs)
     }
 
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, out, *, single_writer=False)")]
+    fn clone<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        changes(slf, "clone", args, kwargs)
+    }
+
     #[pyo3(signature = (*args, **kwargs), text_signature = "($self, version, *, message=None, author=None, dry_run=False, single_writer=False)")]
     fn rollback<'py>(
         slf: &Bound<'py, Self>,

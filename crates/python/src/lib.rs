@@ -70,8 +70,8 @@ mod _shardtool {
     use crate::buckets::shapes_within;
     #[pymodule_export]
     use crate::change::{
-        append, columns_of_file, columns_of_values, compact, delete, drop_columns, gc, purge, remove_view, rollback,
-        select, tag,
+        append, clone, columns_of_file, columns_of_values, compact, delete, drop_columns, gc, purge, remove_view,
+        rollback, select, tag,
     };
     #[pymodule_export]
     use crate::classes::{class_names, labels};

@@ -16,13 +16,14 @@ impl Split {
     /// claim 2^60 records.
     ///
     /// # Errors
-    /// [`Error::RecordCount`]; [`Error::MissingShard`] if neither file exists; [`Error::Io`].
+    /// [`Error::RecordCount`]; [`Error::MissingShard`] if neither file exists; [`Error::ForeignSource`], [`Error::Io`].
     pub fn check_counts(&self) -> Result<()> {
         if self.is_bare() {
             return Ok(());
         }
         let claims = self.entry().shards.iter().enumerate().filter(|(_, shard)| shard.records > UNPROVEN);
         for (number, shard) in claims {
+            self.check_allowed(number)?;
             let path = self.shard_path(number);
             let (bytes, index_bytes) = (length(&path)?, length(&names::index_path(&path))?);
             if bytes.is_none() && index_bytes.is_none() {

@@ -245,13 +245,13 @@ impl Dataset {
         }
     }
 
-    /// Checks that the source files of all virtual shards may be opened. Reads the indexes.
+    /// Checks that the files of shards in other datasets, and the source files of all virtual shards, may be opened. Reads the indexes.
     ///
     /// # Errors
     /// [`Error::ForeignSource`], for the first one that may not; no other error.
     pub fn check_sources(&self) -> Result<()> {
         let shards = self.splits.iter().flat_map(|split| (0..split.entry().shards.len()).map(move |n| (split, n)));
-        for (split, number) in shards.filter(|(split, number)| split.entry().shards[*number].foreign.is_virtual) {
+        for (split, number) in shards.filter(|(split, number)| !split.entry().shards[*number].foreign.is_none()) {
             // What is wrong with an index is found when it is used.
             if let Err(refused @ Error::ForeignSource { .. }) =
                 split.shard(number).and_then(|shard| shard.check_allowed())

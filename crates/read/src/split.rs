@@ -7,8 +7,8 @@ use crate::shard_cache::ShardCache;
 use crate::shard_index::{Checked, content_name};
 use crate::virtual_shard::SourceFiles;
 use crate::{Error, Record, Result};
-use shardtool_format::DeletedRows;
 use shardtool_format::manifest::{self, Manifest};
+use shardtool_format::{DeletedRows, names};
 use shardtool_store::cache::Cache;
 use shardtool_store::is_url;
 use std::path::{Path, PathBuf};
@@ -212,16 +212,39 @@ impl Split {
                     Opening::Indexed { entry, checked, overlay, sources }
                 }
             };
+            self.check_allowed(number)?;
             Shard::open(self.shard_path(number), how, inner.manifest.message(), &inner.options)
         })
     }
 
-    /// Returns the path of a shard.
+    /// Returns the path of a shard: in the folder of the dataset, or of the one from which it is cloned.
     ///
     /// # Panics
     /// If `number` is not below the number of shards.
     pub fn shard_path(&self, number: usize) -> PathBuf {
-        self.0.folder.join(&self.entry().shards[number].file)
+        let shard = &self.entry().shards[number];
+        shard.foreign.dataset().map_or(&*self.0.folder, Path::new).join(&shard.file)
+    }
+
+    /// Checks that the user allows the files of a shard that lies in another dataset. Opens none.
+    ///
+    /// # Errors
+    /// [`Error::ForeignSource`]; [`Error::MissingShard`] and [`Error::MissingIndex`], also for what is not a regular file.
+    ///
+    /// # Panics
+    /// If `number` is not below the number of shards.
+    pub(crate) fn check_allowed(&self, number: usize) -> Result<()> {
+        let Some(dataset) = self.entry().shards[number].foreign.dataset() else { return Ok(()) };
+        let (shard, sources) = (self.shard_path(number), &self.0.files.sources);
+        let index = names::index_path(&shard);
+        let missing = |error, missing| if matches!(error, Error::MissingSource { .. }) { missing } else { error };
+        // Both, before one is missing.
+        let [of_shard, of_index] = [&shard, &index].map(|path| sources.check_in(dataset, path));
+        if let Err(refused @ Error::ForeignSource { .. }) = of_index {
+            return Err(refused);
+        }
+        of_shard.map_err(|error| missing(error, Error::MissingShard { path: shard }))?;
+        of_index.map_err(|error| missing(error, Error::MissingIndex { path: index }))
     }
 
     /// Returns the number of the first record with this key; `None` if no record has it. Searches the indexes; of bare files, the
@@ -301,7 +324,7 @@ impl Split {
     }
 }
 
-/// Returns whether the bytes of shards of a dataset in `folder`, or of source files of a virtual one, are in an object store.
+/// Returns whether the bytes of shards of a dataset in `folder`, or elsewhere, or of source files of virtual ones, are in an object store.
 fn is_in_store(folder: &Path, shards: &[manifest::Shard]) -> bool {
     let source =
         |shard: &manifest::Shard| shard.foreign.source.as_deref().is_some_and(|source| is_url(Path::new(source)));
@@ -316,7 +339,8 @@ const MIN_OPEN: u64 = 8;
 
 /// Returns how many shards of a split are kept open, besides the limits of the process.
 fn most_open(folder: &Path, shards: &[manifest::Shard]) -> usize {
-    if !is_url(folder) {
+    let cloned = |shard: &manifest::Shard| shard.foreign.dataset().is_some_and(|dataset| is_url(Path::new(dataset)));
+    if !is_url(folder) && !shards.iter().any(cloned) {
         return usize::MAX;
     }
     let largest = shards.iter().map(|shard| shard.index_bytes).max().unwrap_or(0);

@@ -35,7 +35,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`mod@write`] | samples that a program writes, and how a pack stores its images |
-//! | [`tools`] | what is done to whole datasets: verify, export, extract, reshard, repair, copy, adopt |
+//! | [`tools`] | what is done to whole datasets: verify, export, extract, reshard, repair, copy, clone, adopt |
 //! | [`change`] | new versions of a dataset: deletes, columns, appends, tags, rollbacks |
 //! | [`image`] | image files to pixels, without a dataset |
 //! | `cuda` | batches on a CUDA device (feature `cuda`) |
@@ -90,9 +90,9 @@ pub mod write {
 /// What is done to whole datasets. Functions report to a [`Progress`](write::Progress), such as [`Silent`](write::Silent).
 pub mod tools {
     pub use shardtool_pack::{
-        AdoptOptions, Conventions, Copied, CopyOptions, ExportKind, ExportOptions, Exported, ExtractOptions, Extracted,
-        IndexedAs, IndexedSource, Repair, RepairOptions, ReshardOptions, Selection, adopt, copy, export, extract,
-        index_source, indexed_as, repair, reshard,
+        AdoptOptions, CloneOptions, Cloned, Conventions, Copied, CopyOptions, ExportKind, ExportOptions, Exported,
+        ExtractOptions, Extracted, IndexedAs, IndexedSource, Repair, RepairOptions, ReshardOptions, Selection, adopt,
+        clone, copy, export, extract, index_source, indexed_as, repair, reshard,
     };
     pub use shardtool_read::verify::{Finding, Options as VerifyOptions, Report, verify};
 }

@@ -1,8 +1,9 @@
-// Tests of virtual shards: what the user allows, over HTTP and in folders (`readers/tests/sources.py` makes links and pipes).
+// Tests of virtual shards and of shards of other datasets: what the user allows, over HTTP and in folders (`readers/tests/sources.py`
+// makes links and pipes).
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { test } from "node:test";
 import * as shardtool from "../shardtool.js";
 import * as build from "./build.mjs";
@@ -10,6 +11,7 @@ import { damage, reader, work, writeFiles } from "./common.mjs";
 import { serve } from "./http.mjs";
 
 const GOLDEN = join(reader, "../../fixtures/conformance/golden/virtual-files");
+const TINY = join(reader, "../../fixtures/conformance/golden/tiny");
 const NAMES = ["dataset.json", "_index/train-00000.tfrecord.index", "photos/cat.raw", "photos/dog.raw"];
 
 /** Returns the files of the golden dataset, whose shard has another `source`. */
@@ -109,4 +111,54 @@ test("reads the image of a virtual shard by its range", async () => {
   assert.equal((await dataset.split("train").image(1)).length, 6);
   writeFileSync(join(folder, "photos/dog.raw"), new Uint8Array(6));
   await assert.rejects(dataset.split("train").image(1), damage("DataCrc"));
+});
+
+/** Returns the manifest of a dataset whose shards are those of the golden `tiny` in another folder. */
+function clone(source) {
+  const text = readFileSync(join(TINY, "dataset.json"), "utf8")
+    .replace('"version": "1.0"', '"version": "1.1",\n  "requires": ["foreign"]')
+    .replaceAll(/("index_crc32c": "[0-9a-f]{8}"[^}]*)\}/g, `$1, "source": ${JSON.stringify(source)}}`)
+    .replace(/"crc32c": "[0-9a-f]{8}"\n\}/, '"crc32c": "00000000"\n}');
+  return new Map([["dataset.json", build.sealText(text)]]);
+}
+
+/** Reads all images of a dataset, and verifies it. */
+async function contents(where, sources) {
+  const dataset = await shardtool.open(where, { sources });
+  const found = [];
+  for (const split of dataset.splits.values()) {
+    for await (const record of split.records()) found.push([...record.key, ...record.image]);
+  }
+  const { findings, good } = await dataset.verify();
+  assert.deepEqual([findings, good], [[], found.length]);
+  return found;
+}
+
+test("opens shards of another dataset only if the user names it", async () => {
+  const base = join(work, "base");
+  cpSync(TINY, base, { recursive: true });
+  const expected = await contents(TINY, []);
+  const folder = writeFiles(clone(base));
+  for (const sources of [[base], [work]]) assert.deepEqual(await contents(folder, sources), expected);
+  for (const sources of [[], [`${base}-2`], [join(base, "_index")]]) {
+    await assert.rejects(contents(folder, sources), damage("ForeignSource"), String(sources));
+    const { findings, good } = await shardtool.verify(folder, { sources });
+    const found = new Set(findings.map(({ name, record }) => `${name} ${record}`));
+    assert.deepEqual([[...found], good], [["ForeignSource null"], 0]);
+  }
+  const shard = readdirSync(base).find((name) => name.endsWith(".tfrecord"));
+  rmSync(join(base, `_index/${shard}.index`));
+  await assert.rejects(contents(folder, [base]), damage("MissingIndex"));
+  rmSync(join(base, shard));
+  await assert.rejects(contents(folder, [base]), damage("MissingShard"));
+});
+
+test("opens shards of another dataset over HTTP", async () => {
+  const files = readdirSync(TINY, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const paths = files.map((entry) => join(entry.parentPath, entry.name));
+  const other = await serve(new Map(paths.map((path) => [relative(TINY, path), new Uint8Array(readFileSync(path))])));
+  const { url } = await serve(clone(other.url.replace(/\/$/, "")));
+  await assert.rejects(contents(url, []), damage("ForeignSource"));
+  assert.deepEqual(other.requests, []);
+  assert.deepEqual(await contents(url, [other.url]), await contents(TINY, []));
 });

@@ -27,6 +27,7 @@ pub(crate) mod select;
 pub(crate) mod tag;
 
 use crate::headings;
+use crate::open::SourcesArgument;
 use crate::output::Output;
 use serde_json::{Value, json};
 use shardtool_pack::{ChangeOptions, NewVersion};
@@ -50,6 +51,8 @@ pub(crate) struct ChangeArguments {
     /// For a store that does not compare versions of objects: nothing else may write to the dataset.
     #[arg(long, help_heading = headings::MACHINE, hide_short_help = true)]
     single_writer: bool,
+    #[command(flatten)]
+    sources: SourcesArgument,
     /// Print one JSON document
     #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
@@ -60,6 +63,7 @@ impl ChangeArguments {
         let mut options = ChangeOptions::default();
         (options.message, options.author) = (self.message.clone(), self.author.clone());
         (options.dry_run, options.single_writer) = (self.dry_run, self.single_writer);
+        options.sources = self.sources.prefixes().to_vec();
         options
     }
 }

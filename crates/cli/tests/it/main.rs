@@ -7,6 +7,7 @@ mod demo;
 
 mod cache;
 mod change_in_stores;
+mod clones_in_stores;
 mod columns;
 mod damage_names;
 mod device;

@@ -136,6 +136,8 @@ fn names_that_other_programs_parse_are_unchanged() {
     found += &format!("# bench --prometheus\n{}\n", metrics(&prometheus));
 
     found += &section("copy --json", &[&run("copy dataset copied --json")]);
+    found += &section("clone --json", &[&run("clone dataset --out cloned --json")]);
+    found += &section("dataset.json of a clone", &[&read("cloned/dataset.json")]);
 
     let keys = ["cat", "dog"].iter().flat_map(|class| (0..8).map(move |i| format!("{class}/{i}.jpg,{i}\n")));
     std::fs::write(folder.join("rows.csv"), format!("key,row\n{}", keys.collect::<String>())).unwrap();

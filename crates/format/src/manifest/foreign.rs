@@ -3,7 +3,8 @@
 use super::{Manifest, Shard};
 use crate::{Error, Result};
 
-/// Requirement of datasets with virtual shards. [`Manifest::to_json`] writes it where a shard is one, and parsing removes it.
+/// Requirement of datasets with shards that are not their own files. [`Manifest::to_json`] writes it where there is one, and parsing
+/// removes it.
 pub const FOREIGN: &str = "foreign";
 
 /// Bytes of a `source` at most.
@@ -14,7 +15,8 @@ const MAX_SOURCE: usize = 4096;
 pub struct Foreign {
     /// The shard is virtual: its index says where its bytes lie in source files.
     pub is_virtual: bool,
-    /// The folder of the source files, as an absolute path or a URL; `None` for the dataset's.
+    /// The folder of the source files of a virtual shard, or of the dataset that has the shard and its index: an absolute path or a
+    /// URL. `None` for the dataset's own.
     pub source: Option<String>,
 }
 
@@ -22,6 +24,11 @@ impl Foreign {
     /// Returns whether the shard is a file of the dataset.
     pub fn is_none(&self) -> bool {
         *self == Foreign::default()
+    }
+
+    /// Returns the folder or URL of the dataset in which the shard and its index lie, if that is another one.
+    pub fn dataset(&self) -> Option<&str> {
+        self.source.as_deref().filter(|_| !self.is_virtual)
     }
 }
 
@@ -31,12 +38,22 @@ impl Manifest {
         self.splits.iter().flat_map(|split| &split.shards).any(|shard| shard.foreign.is_virtual)
     }
 
+    /// Returns whether the bytes of some shard are not a file of the dataset: it is virtual, or lies in another folder.
+    pub fn has_foreign_shards(&self) -> bool {
+        self.splits.iter().flat_map(|split| &split.shards).any(|shard| !shard.foreign.is_none())
+    }
+
+    /// Returns whether some shard lies in another dataset.
+    pub fn has_cloned_shards(&self) -> bool {
+        self.splits.iter().flat_map(|split| &split.shards).any(|shard| shard.foreign.dataset().is_some())
+    }
+
     /// Returns whether a shard is stored, and not virtual.
     pub fn has_stored_shards(&self) -> bool {
         self.splits.iter().flat_map(|split| &split.shards).any(|shard| !shard.foreign.is_virtual)
     }
 
-    /// Returns the folders in which source files lie, other than the dataset's; each once, in the order of the shards.
+    /// Returns the folders in which source files and shards lie, other than the dataset's; each once, in the order of the shards.
     pub fn sources(&self) -> Vec<&str> {
         let mut sources: Vec<&str> = vec![];
         for shard in self.splits.iter().flat_map(|split| &split.shards) {
@@ -52,12 +69,8 @@ impl Manifest {
 ///
 /// # Errors
 /// [`Error::ManifestValue`].
-pub(super) fn check(Shard { file, foreign, .. }: &Shard) -> Result<()> {
+pub(super) fn check(Shard { foreign, .. }: &Shard) -> Result<()> {
     let Some(source) = &foreign.source else { return Ok(()) };
-    if !foreign.is_virtual {
-        let value = file.clone();
-        return Err(Error::ManifestValue { member: "source", value, problem: "of a shard that is not virtual" });
-    }
     check_source(source).map_err(|problem| Error::ManifestValue { member: "source", value: source.clone(), problem })
 }
 

@@ -15,7 +15,7 @@ impl Manifest {
         let mut member = |name: &str, value: &str| writeln!(out, "  {}: {value},", text(name)).expect("into a String");
         member("format", &text(FORMAT));
         let logical = self.features.iter().any(|feature| feature.dtype.is_logical());
-        let foreign = self.splits.iter().flat_map(|split| &split.shards).any(|shard| !shard.foreign.is_none());
+        let foreign = self.has_foreign_shards();
         let later = logical || foreign || self.versions.is_some();
         member("version", &text(super::FORMAT_VERSIONS[usize::from(later)]));
         let mut requires: Vec<_> = self.requires.iter().map(String::as_str).chain(foreign.then_some(FOREIGN)).collect();

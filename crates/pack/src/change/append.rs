@@ -89,7 +89,7 @@ pub struct AppendedSplit {
 /// [`DestinationError::Incompatible`](crate::DestinationError) for other features; [`Error::Read`] for a split that the
 /// dataset does not have; [`DestinationError::CameFirst`](crate::DestinationError).
 pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Appended, Error> {
-    let dataset = base::open(&options.pack.destination)?;
+    let dataset = base::open(&options.pack.destination, &options.change.sources)?;
     let (plans, packing, new_classes) = plans(&dataset, options)?;
     let purged = purged_keys::of(&dataset)?;
     let mut splits = vec![];

@@ -5,20 +5,20 @@ use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::place::Place;
 use shardtool_format::manifest::Manifest;
-use shardtool_read::{Dataset, Split, named_version};
+use shardtool_read::{Dataset, Options, Split, named_version};
 use shardtool_store::local_path;
 use std::path::{Path, PathBuf};
 
-/// Opens the newest version of a dataset for a change.
+/// Opens the newest version of a dataset for a change. `sources` are as of [`super::ChangeOptions`].
 ///
 /// # Errors
 /// [`ShardError::OldVersion`] for a path that names a version; [`ShardError::BareFiles`]; those of opening.
-pub(super) fn open(path: &Path) -> Result<Dataset, Error> {
+pub(super) fn open(path: &Path, sources: &[String]) -> Result<Dataset, Error> {
     let path = local_path(path);
     if let (path, Some(version)) = named_version(&path)? {
         return Err(Error::Shard(ShardError::OldVersion { path, version }));
     }
-    let dataset = Dataset::open(&path)?;
+    let dataset = Dataset::open_with(&path, Options::default().with_sources(sources.iter().cloned()))?;
     if dataset.splits().iter().any(Split::is_bare) {
         return Err(Error::Shard(ShardError::BareFiles { path }));
     }

@@ -62,7 +62,7 @@ pub struct Compacted {
 /// # Errors
 /// [`ShardError::OpaqueKeys`], [`ShardError::Metadata`]; [`DestinationError::CameFirst`](crate::DestinationError), [`Error::Read`], [`Error::Io`].
 pub fn compact(dataset: &Path, options: &CompactOptions, progress: &dyn Progress) -> Result<Compacted, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.change.sources)?;
     let listed = base::splits(&dataset, &options.splits)?;
     let manifest = dataset.manifest();
     let has_columns = manifest.versions.as_ref().is_some_and(|v| !v.columns.is_empty() || !v.dropped.is_empty());
@@ -101,7 +101,7 @@ fn due<'a>(dataset: &Dataset, listed: Vec<&'a Split>, options: &CompactOptions) 
     Ok(due)
 }
 
-/// Returns whether a split has deleted rows, virtual shards, or many small ones.
+/// Returns whether a split has deleted rows, shards that are not its own files, or many small ones.
 fn is_due(split: &Split, shards: Shards) -> bool {
     let entry = split.entry();
     let wanted = match shards {
@@ -109,7 +109,7 @@ fn is_due(split: &Split, shards: Shards) -> bool {
         Shards::Count(count) => count,
     };
     let many = entry.shards.len() as u64 > wanted + wanted / 2;
-    many || entry.shards.iter().any(|shard| !shard.companions.is_empty() || shard.foreign.is_virtual)
+    many || entry.shards.iter().any(|shard| !shard.companions.is_empty() || !shard.foreign.is_none())
 }
 
 fn write<P: Place>(

@@ -66,7 +66,7 @@ impl Deleted {
 /// [`ShardError::UnknownRecords`](crate::ShardError); [`Error::Read`] for conditions that cannot be parsed;
 /// [`DestinationError::CameFirst`](crate::DestinationError), [`DestinationError::Locked`](crate::DestinationError), [`Error::Io`].
 pub fn delete(dataset: &Path, options: &DeleteOptions, progress: &dyn Progress) -> Result<Deleted, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.change.sources)?;
     let number = |split: &Split| dataset.splits().iter().position(|other| other.name() == split.name());
     let splits = base::splits(&dataset, &options.splits)?.into_iter();
     let splits: Vec<(usize, &Split)> = splits.filter_map(|split| Some((number(split)?, split))).collect();

@@ -39,7 +39,7 @@ pub struct Collected {
 /// [`ShardError::StoreGc`] for a dataset in a store; [`DestinationError::Locked`](crate::DestinationError) while another process
 /// writes; [`Error::Io`].
 pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &[])?;
     if shardtool_store::is_url(dataset.path()) {
         return Err(Error::Shard(ShardError::StoreGc { path: base::folder(&dataset) }));
     }

@@ -65,6 +65,9 @@ pub struct ChangeOptions {
     pub dry_run: bool,
     /// Whether nothing else writes to the dataset, in a store that does not compare versions of objects.
     pub single_writer: bool,
+    /// Folders and URLs, besides the dataset's folder, in which its files may lie
+    /// ([`shardtool_read::Options::sources`]).
+    pub sources: Vec<String>,
 }
 
 /// A change that was made.

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// [`Error::Read`] for a version that is not kept; [`ShardError::LostFiles`] if files of it are gone;
 /// [`DestinationError::CameFirst`](crate::DestinationError) and those of writing.
 pub fn rollback(dataset: &Path, version: &str, options: &ChangeOptions) -> Result<(u64, Option<NewVersion>), Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.sources)?;
     let newest = parse_manifest(&dataset.path().join(names::MANIFEST))?;
     let (_, earlier) = manifest_of(dataset.path(), newest, version)?;
     let number = earlier.version_number();

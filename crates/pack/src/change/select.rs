@@ -66,7 +66,7 @@ pub struct Selected {
 /// [`DestinationError::CameFirst`](crate::DestinationError) and those of writing.
 pub fn select(dataset: &Path, name: &str, options: &SelectOptions, progress: &dyn Progress) -> Result<Selected, Error> {
     names::check_split_name(name)?;
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.change.sources)?;
     let is_view = dataset.view(name).is_some();
     if dataset.splits().iter().any(|split| split.name() == name) || (is_view && !options.replace) {
         let (path, name) = (base::folder(&dataset), name.to_owned());
@@ -159,7 +159,7 @@ fn write<P: Place>(
 /// # Errors
 /// [`Error::Read`] for a name that no view has; those of writing.
 pub fn remove_view(dataset: &Path, name: &str, options: &ChangeOptions) -> Result<Option<NewVersion>, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.sources)?;
     if dataset.view(name).is_none() {
         let (path, name) = (base::folder(&dataset), name.to_owned());
         let known = dataset.view_names().cloned().collect();

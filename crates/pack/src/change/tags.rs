@@ -25,7 +25,7 @@ pub fn tag(
     options: &ChangeOptions,
 ) -> Result<(u64, Option<NewVersion>), Error> {
     manifest::check_tag(name)?;
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.sources)?;
     let number = match version {
         None => dataset.version(),
         Some(version) => {
@@ -61,7 +61,7 @@ pub fn tag(
 /// # Errors
 /// [`ShardError::NoTag`]; those of writing.
 pub fn remove_tag(dataset: &Path, name: &str, options: &ChangeOptions) -> Result<Option<NewVersion>, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.sources)?;
     if !tags(dataset.manifest()).iter().any(|tag| tag.name == name) {
         let (path, tag) = (base::folder(&dataset), name.to_owned());
         return Err(Error::Shard(ShardError::NoTag { path, tag }));

@@ -16,6 +16,13 @@ pub enum SourceError {
         /// Its version.
         version: u64,
     },
+    /// A clone as a source.
+    #[error("{}: a clone, whose shards lie in another dataset; write them first (`shardtool copy {} OUT`), and give OUT",
+        .path.display(), .path.display())]
+    ClonedDataset {
+        /// The dataset.
+        path: PathBuf,
+    },
     /// The source does not exist.
     #[error("no such file or folder: {}; name a folder of images, a list or archives", .path.display())]
     NotFound {

@@ -238,10 +238,11 @@ pub(crate) fn kept_manifests<P: Place>(place: &P) -> Result<Vec<(u64, Manifest)>
     Ok(kept)
 }
 
-/// Returns the files that a manifest names, by their paths in the dataset: not those of virtual shards, of which only the index is one.
+/// Returns the files that a manifest names, by their paths in the dataset: of virtual shards only the index, and none of shards that lie
+/// in another dataset.
 pub(crate) fn files_of(manifest: &Manifest) -> impl Iterator<Item = PathBuf> {
     let shards = manifest.splits.iter().flat_map(|split| &split.shards);
-    let shards = shards.flat_map(|shard| {
+    let shards = shards.filter(|shard| shard.foreign.dataset().is_none()).flat_map(|shard| {
         let file = (!shard.foreign.is_virtual).then(|| PathBuf::from(&shard.file));
         file.into_iter().chain([names::index_path(Path::new(&shard.file))])
     });

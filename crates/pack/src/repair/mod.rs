@@ -134,6 +134,10 @@ pub fn repair(folder: &Path, options: &RepairOptions, progress: &dyn Progress) -
         Err(e) => return Err(e),
     };
     manifest.as_ref().map_or(Ok(()), |manifest| manifest_store::refuse_versions(folder, manifest, "a repair"))?;
+    if manifest.as_ref().is_some_and(Manifest::has_cloned_shards) {
+        let problem = "its shards lie in another dataset, which is never changed from here; repair that one";
+        return Err(Error::Shard(ShardError::VirtualShards { path: folder.to_owned(), problem }));
+    }
     if manifest.as_ref().is_some_and(Manifest::has_virtual_shards) {
         let problem = "the files that it describes are never changed; restore them, or describe them again with `shardtool index`";
         return Err(Error::Shard(ShardError::VirtualShards { path: folder.to_owned(), problem }));

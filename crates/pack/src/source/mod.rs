@@ -272,6 +272,9 @@ fn dataset(source: &Path) -> Result<Option<Manifest>, Error> {
             let (path, version) = (source.to_owned(), versions.number);
             Err(Error::Source(SourceError::ChangedDataset { path, version }))
         }
+        None if manifest.as_ref().is_some_and(Manifest::has_cloned_shards) => {
+            Err(Error::Source(SourceError::ClonedDataset { path: source.to_owned() }))
+        }
         // One that describes what else is in the folder: that is the source.
         None => Ok(manifest.filter(|manifest| !manifest.has_virtual_shards())),
     }

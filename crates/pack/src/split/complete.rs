@@ -38,7 +38,7 @@ pub(crate) fn complete<P: Place>(
     }
     let names_in = |folder: &str| files.place().names_at_once(Path::new(folder));
     let (shards, indexes) = (names_in("")?, names_in(names::INDEX_FOLDER)?);
-    for line in &there.shards {
+    for line in there.shards.iter().filter(|line| line.foreign.dataset().is_none()) {
         let shard = Path::new(&line.file);
         let file = (!line.foreign.is_virtual).then(|| (shard.to_owned(), &shards));
         for (path, names) in file.into_iter().chain([(names::index_path(shard), &indexes)]) {

@@ -9,6 +9,7 @@ mod archives;
 mod arrays;
 mod bad_input;
 mod clips;
+mod clones;
 mod columns;
 mod complete;
 mod concurrent;

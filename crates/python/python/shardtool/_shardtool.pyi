@@ -24,6 +24,7 @@ __all__ = [
     "append",
     "apply_operations",
     "class_names",
+    "clone",
     "columns_of_file",
     "columns_of_values",
     "commit",
@@ -267,6 +268,10 @@ class Dataset:
         single_writer: bool = False,
     ) -> Dataset:
         """Names a version, by default the newest, or removes the name. Raises `PackError`."""
+
+    def clone(self, /, out: str | PathLike[str], *, single_writer: bool = False) -> Dataset:
+        """Makes a dataset in the folder `out` whose shards are those of this version, and stay where they are. It has its own columns,
+        deletions and versions. Returns it, opened with `source=` for the shards. Raises `PackError`."""
 
     def rollback(
         self,
@@ -653,6 +658,9 @@ def columns_of_values(
 ) -> dict[str, Any]: ...
 def drop_columns(dataset: Any, names: list[str], change: dict[str, Any]) -> int | None: ...
 def tag(dataset: Any, name: str, version: str | None, remove: bool, change: dict[str, Any]) -> int | None: ...
+def clone(
+    dataset: Any, version: str | None, out: str | PathLike[str], single_writer: bool
+) -> list[str]: ...
 def rollback(dataset: Any, version: str, change: dict[str, Any]) -> int | None: ...
 def compact(
     dataset: Any, splits: list[str], shard_size: int | None, strip_metadata: bool, change: dict[str, Any]

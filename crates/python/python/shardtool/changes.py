@@ -27,8 +27,16 @@ _ARROW = {
 _INTEGERS = (int, np.integer, np.bool_)
 
 
-def _change(message: str | None, author: str | None, dry_run: bool, single_writer: bool) -> dict[str, Any]:
-    return {"message": message, "author": author, "dry_run": dry_run, "single_writer": single_writer}
+def _change(dataset: Any, message: str | None, author: str | None, dry_run: bool, single_writer: bool) -> dict[str, Any]:
+    """Returns what all changes have; where the dataset's files may lie is as for reading it."""
+    *_, sources = dataset.__reduce__()[1]
+    return {
+        "message": message,
+        "author": author,
+        "dry_run": dry_run,
+        "single_writer": single_writer,
+        "sources": sources,
+    }
 
 
 def _names(value: str | Sequence[str] | None) -> list[str]:
@@ -66,7 +74,7 @@ def delete(
         *_chosen("delete", where, keys, ids),
         _names(split),
         ignore_unknown,
-        _change(message, author, dry_run, single_writer),
+        _change(dataset, message, author, dry_run, single_writer),
     )
     return _newest(dataset, dry_run)
 
@@ -101,7 +109,7 @@ def select(
     single_writer: bool = False,
 ) -> Any:
     """Makes a view of the records that meet all conditions, or that have these keys, or these ids in the split."""
-    change = _change(message, author, dry_run, single_writer)
+    change = _change(dataset, message, author, dry_run, single_writer)
     _shardtool.select(dataset.path, name, *_chosen("select", where, keys, ids), split, ignore_unknown, replace, change)
     return _newest(dataset, dry_run)
 
@@ -116,7 +124,7 @@ def remove_view(
     single_writer: bool = False,
 ) -> Any:
     """Removes a view."""
-    _shardtool.remove_view(dataset.path, name, _change(message, author, dry_run, single_writer))
+    _shardtool.remove_view(dataset.path, name, _change(dataset, message, author, dry_run, single_writer))
     return _newest(dataset, dry_run)
 
 
@@ -170,7 +178,7 @@ def _columns(
         "key": key,
         "types": list((columns or {}).items()),
     }
-    change = _change(message, author, dry_run, single_writer)
+    change = _change(dataset, message, author, dry_run, single_writer)
     if isinstance(source, str | os.PathLike):
         _shardtool.columns_of_file(dataset.path, source, arguments, change)
         return _newest(dataset, dry_run)
@@ -364,7 +372,7 @@ def drop_columns(
     single_writer: bool = False,
 ) -> Any:
     """Leaves features out of the new version."""
-    _shardtool.drop_columns(dataset.path, _names(names), _change(message, author, dry_run, single_writer))
+    _shardtool.drop_columns(dataset.path, _names(names), _change(dataset, message, author, dry_run, single_writer))
     return _newest(dataset, dry_run)
 
 
@@ -380,8 +388,15 @@ def tag(
 ) -> Any:
     """Names a version, or removes the name."""
     number = None if version is None else str(version)
-    _shardtool.tag(dataset.path, name, number, remove, _change(message, author, False, single_writer))
+    _shardtool.tag(dataset.path, name, number, remove, _change(dataset, message, author, False, single_writer))
     return at(dataset)
+
+
+def clone(dataset: Any, out: str | os.PathLike[str], *, single_writer: bool = False) -> Any:
+    """Makes a dataset of the shards of this version, which stay where they are."""
+    _, cache, cache_size, version, allowed = dataset.__reduce__()[1]
+    sources = _shardtool.clone(dataset.path, version, out, single_writer)
+    return _shardtool.Dataset(out, cache, cache_size, None, list(dict.fromkeys([*allowed, *sources])))
 
 
 def rollback(
@@ -394,7 +409,7 @@ def rollback(
     single_writer: bool = False,
 ) -> Any:
     """Makes a new version with the contents of an earlier one."""
-    _shardtool.rollback(dataset.path, str(version), _change(message, author, dry_run, single_writer))
+    _shardtool.rollback(dataset.path, str(version), _change(dataset, message, author, dry_run, single_writer))
     return _newest(dataset, dry_run)
 
 
@@ -410,7 +425,7 @@ def compact(
     single_writer: bool = False,
 ) -> Any:
     """Writes new shards of the newest version."""
-    change = _change(message, author, dry_run, single_writer)
+    change = _change(dataset, message, author, dry_run, single_writer)
     _shardtool.compact(dataset.path, _names(split), shard_size, strip_metadata, change)
     return _newest(dataset, dry_run)
 
@@ -433,7 +448,7 @@ def append(
     options = _with_defaults(source, dataset.path, pack)
     report = _prepare(options)
     try:
-        change = _change(message, author, dry_run, options["single_writer"])
+        change = _change(dataset, message, author, dry_run, options["single_writer"])
         appended = _shardtool.append(options, replace, add_classes, change)
     finally:
         if report is not None:
@@ -459,4 +474,4 @@ def purge(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Removes deleted records from all versions."""
-    return _shardtool.purge(dataset.path, forget_keys, search, _change(message, author, dry_run, False))
+    return _shardtool.purge(dataset.path, forget_keys, search, _change(dataset, message, author, dry_run, False))

@@ -75,6 +75,10 @@ fn compare(split: &Split, number: usize) -> Result<QuickReport> {
     if entry.foreign.is_virtual {
         return compare_virtual(split, number, report);
     }
+    if let Err(error) = split.check_allowed(number) {
+        report.add(error);
+        return Ok(QuickReport { report, ..QuickReport::default() });
+    }
     let (shard, index) = (length_and_crc(&path)?, length_and_crc(&names::index_path(&path))?);
     let by_crc = [shard, index].iter().all(|found| found.is_some_and(|(_, crc)| crc.is_some()));
     match shard {

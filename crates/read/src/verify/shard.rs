@@ -46,6 +46,10 @@ impl OpenIndex {
 pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Report {
     let (entry, path) = (&split.entry().shards[number], split.shard_path(number));
     let mut report = Report { shards: 1, ..Report::default() };
+    if let Err(refused @ Error::ForeignSource { .. }) = split.check_allowed(number) {
+        report.add(refused);
+        return report;
+    }
     let bare = split.is_bare();
     let index = if bare { None } else { open_index(entry, &path, &mut report) };
     overlay::verify(split.companion_files(), split.manifest(), entry, |error| report.add(error));

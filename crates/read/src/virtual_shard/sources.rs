@@ -1,4 +1,4 @@
-//! The source files of virtual shards: which of them are opened, and those that are open.
+//! The files outside of a dataset, sources of virtual shards above all: which of them are opened, and those that are open.
 
 use crate::{Error, Result, open_regular};
 use shardtool_format::index::SourceFile;
@@ -51,9 +51,8 @@ impl SourceFiles {
     pub(super) fn path(&self, source: Option<&str>, file: &SourceFile<'_>) -> Result<PathBuf> {
         self.check_name(source, file)?;
         let path = source.map_or(&*self.folder, Path::new).join(file.name);
-        // `file://`, which is neither a path nor read from a store.
-        if source.is_some() && !path.is_absolute() && !is_url(&path) {
-            return Err(Error::ForeignSource { path, allow: None });
+        if source.is_some() {
+            check_readable(&path)?;
         }
         if is_url(&path) && !self.allows_url(&path) {
             return Err(self.refused(path, source));
@@ -109,10 +108,23 @@ impl SourceFiles {
     /// # Errors
     /// [`Error::ForeignSource`], [`Error::MissingSource`], [`Error::Io`].
     pub fn check(&self, path: &Path) -> Result<()> {
+        self.check_below(None, path)
+    }
+
+    /// Checks that a file of another dataset may be opened. Sends no request.
+    ///
+    /// # Errors
+    /// As [`SourceFiles::check`].
+    pub(crate) fn check_in(&self, dataset: &str, path: &Path) -> Result<()> {
+        check_readable(path)?;
+        self.check_below(Some(dataset), path)
+    }
+
+    fn check_below(&self, source: Option<&str>, path: &Path) -> Result<()> {
         match is_url(path) {
             true if self.allows_url(path) => Ok(()),
-            true => Err(self.refused(path.to_owned(), None)),
-            false => self.resolve(path, None).map(drop),
+            true => Err(self.refused(path.to_owned(), source)),
+            false => self.resolve(path, source).map(drop),
         }
     }
 
@@ -190,6 +202,17 @@ impl SourceFiles {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, OpenFiles> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checks that a file of a source can be read: what begins with `file://` is neither a path nor read from a store.
+///
+/// # Errors
+/// [`Error::ForeignSource`].
+fn check_readable(path: &Path) -> Result<()> {
+    match path.is_absolute() || is_url(path) {
+        true => Ok(()),
+        false => Err(Error::ForeignSource { path: path.to_owned(), allow: None }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Members of manifests with virtual shards.
 
-use super::refused;
+use super::{SHARD, no_records, refused};
 use crate::bytes::manifest::{self, string};
 use crate::golden::Case;
 use crate::golden::virtual_shards::virtual_files;
@@ -25,7 +25,25 @@ fn members(name: &str, to: &str) -> Case {
 pub(super) fn all() -> Vec<Case> {
     let mut cases = syntax();
     cases.extend(values());
+    cases.extend(clones());
     cases
+}
+
+/// Shards that lie in datasets that the user did not name: neither the shard nor its index is opened.
+fn clones() -> Vec<Case> {
+    let source = |detail: &str, source: &str| {
+        let (name, files, _) =
+            members(&format!("ForeignSource-shard-{detail}"), &format!("\"source\": {}", string(source)));
+        let expected = no_records(virtual_files().expected(), "ForeignSource");
+        (name, files, expected.finds("ForeignSource", SHARD, None, None))
+    };
+    vec![
+        source("folder", "/nonexistent-dataset"),
+        source("root", "/"),
+        source("s3", "s3://bucket/dataset"),
+        source("http", "http://127.0.0.1:9/dataset"),
+        source("file-url", "file:///nonexistent-dataset"),
+    ]
 }
 
 /// Members of another type, or twice.
@@ -58,7 +76,6 @@ fn values() -> Vec<Case> {
     vec![
         members("ManifestValue-virtual-false", "\"virtual\": false"),
         members("ManifestValue-virtual-false-with-source", "\"virtual\": false, \"source\": \"/a\""),
-        members("ManifestValue-source-of-a-stored-shard", "\"source\": \"/a\""),
         source("empty", ""),
         source("relative", "photos"),
         source("relative-dot", "./photos"),

@@ -110,7 +110,7 @@ pub fn change_columns(
     options: &ColumnOptions,
     progress: &dyn Progress,
 ) -> Result<ChangedColumns, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.change.sources)?;
     let rows = &*labels::with_class_names(rows, dataset.manifest())?;
     rules::check(&dataset, rows, options)?;
     let splits = base::splits(&dataset, &options.splits)?;
@@ -207,7 +207,7 @@ fn list(versions: &mut Versions, name: &str, dtype: DType) {
 /// # Errors
 /// [`ShardError::Column`]; [`DestinationError::CameFirst`](crate::DestinationError) and those of writing.
 pub fn drop_columns(dataset: &Path, names: &[String], options: &ChangeOptions) -> Result<Option<NewVersion>, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.sources)?;
     rules::check_drop(&dataset, names)?;
     if options.dry_run {
         return Ok(None);

@@ -45,7 +45,7 @@ impl ColumnSource {
 /// # Errors
 /// Those of lists and archives; [`ShardError::ColumnRows`]; [`ShardError::Column`]; [`Error::Io`].
 pub fn column_rows(source: &ColumnSource, dataset: &Path, progress: &dyn Progress) -> Result<ColumnRows, Error> {
-    let dataset = super::base::open(dataset)?;
+    let dataset = super::base::open(dataset, &[])?;
     let manifest = dataset.manifest();
     let end = source.path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
     let is_list = source.from == Some(SourceKind::List) || matches!(end.as_deref(), Some("csv" | "jsonl" | "ndjson"));

@@ -102,19 +102,19 @@ pub struct Purged {
 /// [`ShardError::StorePurge`] for a dataset in a store; [`ShardError::UnfinishedPack`], [`ShardError::OpaqueKeys`];
 /// [`DestinationError::Locked`](crate::DestinationError) while another process writes; [`Error::Read`] for damage, [`Error::Io`].
 pub fn purge(dataset: &Path, options: &PurgeOptions, progress: &dyn Progress) -> Result<Purged, Error> {
-    let dataset = base::open(dataset)?;
+    let dataset = base::open(dataset, &options.change.sources)?;
     if shardtool_store::is_url(dataset.path()) {
         return Err(Error::Shard(ShardError::StorePurge { path: base::folder(&dataset) }));
     }
     let directory = base::directory(&dataset)?;
     let _lock = Lock::own_dataset(&directory)?;
     // Another change may have come first.
-    let dataset = base::open(dataset.path())?;
+    let dataset = base::open(dataset.path(), &options.change.sources)?;
     check(&dataset)?;
     let kept = place::kept_manifests(&directory)?;
-    if kept.iter().map(|(_, kept)| kept).chain([dataset.manifest()]).any(Manifest::has_virtual_shards) {
-        let problem = "a version has virtual shards, and the files that they describe are never changed: `shardtool compact` writes \
-            shards, `shardtool gc --keep 1` drops the versions before; then purge, and remove the files themselves";
+    if kept.iter().map(|(_, kept)| kept).chain([dataset.manifest()]).any(Manifest::has_foreign_shards) {
+        let problem = "a version has shards that are virtual or lie in another dataset, and what is not its own is never changed: \
+            `shardtool compact` writes shards, `shardtool gc --keep 1` drops the versions before; then purge, and remove the files themselves";
         return Err(Error::Shard(ShardError::VirtualShards { path: base::folder(&dataset), problem }));
     }
     let chosen = Chosen::new(&directory, progress)?;

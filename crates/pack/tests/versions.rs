@@ -593,6 +593,8 @@ fn sequence(seed: u64, steps: u64) {
     let (source, mut records) = list(temp.path(), "first.jsonl", &mut rng, &first, &all_names());
     let mut options = Options::new(&source, &base);
     (options.seed, options.shards) = (None, Shards::Count(1 + rng.below(5)));
+    // The folder's random name may be that of another split.
+    options.split = Some("train".to_owned());
     pack(&options, &()).unwrap();
     let types = TYPES.iter().map(|(name, dtype)| ((*name).to_owned(), *dtype)).collect();
     let mut model =

@@ -32,8 +32,11 @@ fn allowing(source: &Path) -> Reading {
     Reading::default().with_sources([source.to_str().unwrap()])
 }
 
-/// The keys and bytes of all records of each split and view.
-fn contents(dataset: &Dataset) -> BTreeMap<String, Vec<(Vec<u8>, Vec<u8>)>> {
+/// The key and the bytes of a record.
+type Contents = (Vec<u8>, Vec<u8>);
+
+/// The records of each split and view.
+fn contents(dataset: &Dataset) -> BTreeMap<String, Vec<Contents>> {
     let views = dataset.view_names().map(|name| dataset.view(name).unwrap());
     let each = |split: &shardtool_read::Split| {
         let record = |id| {
@@ -187,7 +190,7 @@ fn changes_of_a_clone_and_of_its_dataset_do_not_meet() {
     gc(&mine, &with!(GcOptions::default(), keep = Some(1), remove = true)).unwrap();
     fs::rename(&set, set.with_file_name("gone")).unwrap();
     let alone = contents(&Dataset::open(&mine).unwrap());
-    let keys = |records: &[(Vec<u8>, Vec<u8>)]| records.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    let keys = |records: &[Contents]| records.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
     assert_eq!(alone.keys().collect::<Vec<_>>(), now.keys().collect::<Vec<_>>());
     assert!(alone.iter().zip(&now).all(|((_, one), (_, other))| keys(one) == keys(other)));
     purge(&mine, &PurgeOptions::default(), &()).unwrap();
@@ -285,7 +288,7 @@ fn commands_that_need_the_shards_of_a_clone_are_refused_by_name() {
     assert!(repaired.contains("another dataset") && repaired.contains("mine"), "{repaired}");
     let purged = elsewhere(purge(&mine, &with!(PurgeOptions::default(), change = change(&set)), &()).map(drop));
     assert!(purged.contains("shardtool compact"), "{purged}");
-    let packed = pack(&Options::new(&mine, &temp.path().join("again")), &()).unwrap_err();
+    let packed = pack(&Options::new(&mine, temp.path().join("again")), &()).unwrap_err();
     assert!(matches!(packed, Error::Source(SourceError::ClonedDataset { .. })), "{packed}");
     let sealed = reseal(&mine).unwrap_err();
     assert!(chain(&sealed).contains("--source"), "{}", chain(&sealed));

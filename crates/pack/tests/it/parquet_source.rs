@@ -110,15 +110,14 @@ fn images_that_a_codec_changes_are_refused_by_name() {
     let zstd = plain().set_compression(Compression::ZSTD(ZstdLevel::default()));
     let gzip = plain().set_compression(Compression::GZIP(GzipLevel::default()));
     let prefixes = plain().set_column_encoding(column("image"), Encoding::DELTA_BYTE_ARRAY);
-    let cases: [(_, &dyn Fn(u32) -> Vec<u8>, &[&str]); 3] = [
-        (zstd, &with_comment, &["ZSTD", "% of their bytes"]),
-        (gzip, &with_comment, &["GZIP", "% of their bytes"]),
-        (prefixes, &photo, &["DELTA_BYTE_ARRAY"]),
-    ];
-    for (properties, image, words) in cases {
+    for (properties, image, words) in [
+        (zstd, with_comment as fn(u32) -> Vec<u8>, &["ZSTD", "% of their bytes"][..]),
+        (gzip, with_comment, &["GZIP", "% of their bytes"]),
+        (prefixes, photo, &["DELTA_BYTE_ARRAY"]),
+    ] {
         let word = words[0];
         let folder = temp.path().join(word);
-        write_images(&folder.join("a.parquet"), properties, 0..9, image);
+        write_images(&folder.join("a.parquet"), properties, 0..9, &image);
         let error = chain(&index_source(&Options::new(&folder, Path::new("")), &[], &()).unwrap_err());
         for part in words.iter().chain(&["a.parquet", "column \"image\"", "shardtool pack"]) {
             assert!(error.contains(part), "{error}");

@@ -113,7 +113,7 @@ pub fn purge(dataset: &Path, options: &PurgeOptions, progress: &dyn Progress) ->
     check(&dataset)?;
     let kept = place::kept_manifests(&directory)?;
     if kept.iter().map(|(_, kept)| kept).chain([dataset.manifest()]).any(Manifest::has_foreign_shards) {
-        let problem = "a version has shards that are virtual or lie in another dataset, and what is not its own is never changed: \
+        let problem = "a version has virtual shards, or shards of another dataset, and files of others are never changed: \
             `shardtool compact` writes shards, `shardtool gc --keep 1` drops the versions before; then purge, and remove the files themselves";
         return Err(Error::Shard(ShardError::VirtualShards { path: base::folder(&dataset), problem }));
     }

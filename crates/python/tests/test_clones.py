@@ -38,7 +38,7 @@ def test_a_clone_is_read_as_the_dataset_it_is_of(base: st.Dataset, tmp_path: Pat
     for name in base.splits:
         assert mine[name][:] == base[name][:] and mine[name].fingerprint == base[name].fingerprint
     assert batches(mine["train"]) == batches(base["train"])
-    # A state of the one goes on with the other.
+    # A state of the dataset continues with the clone.
     loader = st.Loader(base["train"], 4, STEPS, order=st.Shuffled(seed=5))
     steps = iter(loader)
     next(steps), next(steps)
@@ -76,7 +76,7 @@ def test_a_clone_changes_by_itself(base: st.Dataset, tmp_path: Path) -> None:
     assert [record["features"]["mine"] - 1 for record in mine["train"][:]] == [record["features"]["size"] for record in expected]
     with st.Loader(mine["some"], 2, [*STEPS, "mine", "size"], order=st.Sequential(), remainder="drop") as loader:
         assert all((batch["mine"] == batch["size"] + 1).all() for batch in loader)
-    # The dataset goes on; a version of the clone is cloned as well.
+    # A later deletion in the dataset does not reach the clone. A version of the clone is cloned as well.
     base = base.delete(where="image/class/label=1", split="train")
     assert len(mine["some"]) == sum(record["label"] == 1 for record in first)
     third = st.Dataset(mine.path, version=3, source=base.path).clone(tmp_path / "third")

@@ -238,13 +238,16 @@ impl Split {
         let (shard, sources) = (self.shard_path(number), &self.0.files.sources);
         let index = names::index_path(&shard);
         let missing = |error, missing| if matches!(error, Error::MissingSource { .. }) { missing } else { error };
-        // Both, before one is missing.
-        let [of_shard, of_index] = [&shard, &index].map(|path| sources.check_in(dataset, path));
-        if let Err(refused @ Error::ForeignSource { .. }) = of_index {
-            return Err(refused);
+        // Both are checked before one is missing.
+        match [&shard, &index].map(|path| sources.check_in(dataset, path)) {
+            [Err(refused @ Error::ForeignSource { .. }), _] | [_, Err(refused @ Error::ForeignSource { .. })] => {
+                Err(refused)
+            }
+            [of_shard, of_index] => {
+                of_shard.map_err(|error| missing(error, Error::MissingShard { path: shard }))?;
+                of_index.map_err(|error| missing(error, Error::MissingIndex { path: index }))
+            }
         }
-        of_shard.map_err(|error| missing(error, Error::MissingShard { path: shard }))?;
-        of_index.map_err(|error| missing(error, Error::MissingIndex { path: index }))
     }
 
     /// Returns the number of the first record with this key; `None` if no record has it. Searches the indexes; of bare files, the

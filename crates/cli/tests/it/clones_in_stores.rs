@@ -16,7 +16,7 @@ fn a_clone_of_a_dataset_in_a_store_is_read_like_the_dataset() {
     assert_eq!(files(&bucket.path("mine")).keys().collect::<Vec<_>>(), ["dataset.json"]);
     bucket.good(&["clone", "s3://bucket/set", "--out", "s3://bucket/theirs"]);
 
-    // Nothing of the shards is asked for without the user's word.
+    // Without the user's word, no shard and no index is requested.
     for near in ["s3://bucket/se", "s3://bucket/set/../set", "http://bucket/set", "/"] {
         for mine in ["mine", "s3://bucket/theirs"] {
             bucket.refused(&["show", mine, "3", "--source", near], "--source s3://bucket/set");

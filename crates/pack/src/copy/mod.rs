@@ -67,7 +67,7 @@ pub struct Copied {
 ///
 /// # Errors
 /// [`Error::Read`] for damage of the source, which is not copied; [`Error::Io`], also if the source has other bytes than its
-/// manifest says; [`DestinationError`] if the destination has another dataset. The same call continues after errors.
+/// manifest says; [`DestinationError`](crate::DestinationError) if the destination has another dataset. The same call continues after errors.
 pub fn copy(
     source: &Path,
     destination: &Path,

@@ -177,9 +177,9 @@ impl SourceFiles {
         let folders = self.resolved.get_or_init(|| {
             let allowed = self.allowed.iter().map(Path::new).chain([&*self.folder]);
             let local = allowed.filter(|path| !is_url(path));
-            local
-                .filter_map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.canonicalize().ok())
-                .collect()
+            let named = local.map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+            // Also one that does not exist: what it had is then missing, and not refused.
+            named.filter_map(|path| Some(without_links(&std::path::absolute(path).ok()?, LINKS))).collect()
         });
         folders.iter().any(|folder| resolved.starts_with(folder))
     }

@@ -38,7 +38,12 @@ impl Split {
     }
 
     fn record<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyDict>> {
-        let got = py.detach(|| self.split.get(id)).map_err(|e| error::read(py, e))?;
+        // What the record's parts need of the version, they take from its columns: it is parsed once.
+        let read = || {
+            let (shard, row) = self.split.locate(id)?;
+            self.split.shard(shard)?.record(row, vec![])
+        };
+        let got = py.detach(read).map_err(|e| error::read(py, e))?;
         record::to_dict(py, &got, self.split.manifest())
     }
 }

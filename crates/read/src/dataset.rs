@@ -100,6 +100,14 @@ impl Dataset {
         Self::with_manifest(folder, manifest, 0, options)
     }
 
+    /// Opens another version with the same options: by its number, a tag, or the checksum of its manifest.
+    ///
+    /// # Errors
+    /// As [`Dataset::open`]; [`Error::NoVersion`].
+    pub fn at(&self, version: &str) -> Result<Self> {
+        Self::open_with(&self.path, self.options.clone().with_version(version))
+    }
+
     fn open_url(path: &Path, options: Options) -> Result<Self> {
         if options.cache.is_some() && options.check == Check::LengthOnly {
             return Err(Error::UncheckedCache { path: path.to_owned() });

@@ -8,6 +8,7 @@ use crate::selection::Selections;
 use crate::summary::{self, Sizes, Summary};
 use crate::trial::Trial;
 use crate::turn::Turns;
+use crate::versions::Versions;
 use shardtool_read::{Dataset, Split};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -29,6 +30,8 @@ pub(crate) struct App {
     pub(crate) turns: Turns,
     pub(crate) check: Arc<Check>,
     pub(crate) trial: Arc<Trial>,
+    /// Other versions, for comparisons.
+    pub(crate) versions: Versions,
 }
 
 impl App {
@@ -54,6 +57,7 @@ impl App {
             decoders: Arc::new(tokio::sync::Semaphore::new(threads)),
             turns: Turns::default(),
             trial: Arc::default(),
+            versions: Versions::default(),
         }
     }
 
@@ -91,7 +95,7 @@ pub(crate) struct Summaries {
 }
 
 impl SplitView {
-    fn new(split: Split, links: bool) -> Self {
+    pub(crate) fn new(split: Split, links: bool) -> Self {
         SplitView {
             split,
             links,

@@ -13,6 +13,7 @@
 //! | `summary` | histograms, counts of classes, sizes of images |
 //! | `metadata` | counts of images with positions and thumbnails in their metadata |
 //! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
+//! | `versions`, `comparison` | other versions of the dataset; what differs between two |
 //! | `check` | verification and the search for duplicates, in the background |
 //! | `trial` | a trial of the loader, in the background |
 //! | `turn` | work in the background, one at a time |
@@ -27,6 +28,7 @@
 mod app;
 mod check;
 mod columns;
+mod comparison;
 mod condition;
 mod guard;
 mod matching;
@@ -45,6 +47,7 @@ mod summary;
 mod text;
 mod trial;
 mod turn;
+mod versions;
 
 pub use notebook::{dataset_html, image_html, records_html, split_html};
 pub use report::{Report, ReportOptions, html_report, json_report, markdown};

@@ -30,9 +30,16 @@ fn findings(dataset: &Dataset) -> Vec<Finding> {
     all
 }
 
-/// Names the shard in the place of a source file: the crate also says where in which file it found something.
+/// Names the shard in the place of a source file: the crate also says where in which file it found something. Names files of another
+/// dataset as if they were files of this one.
 fn of_shard(split: &Split, number: usize, mut finding: Finding) -> Finding {
     let path = split.shard_path(number);
+    if let Some(other) = split.entry().shards[number].foreign.dataset()
+        && let Ok(relative) = finding.file.strip_prefix(other)
+    {
+        finding.file = split.folder().join(relative);
+        return finding;
+    }
     let columns = path.with_file_name(names::COLUMNS_FOLDER);
     let is_source = finding.file != names::index_path(&path) && !finding.file.starts_with(columns);
     if split.entry().shards[number].foreign.is_virtual && is_source && finding.file != path {

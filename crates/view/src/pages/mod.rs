@@ -3,6 +3,7 @@
 pub(crate) mod columns;
 pub(crate) mod gallery;
 pub(crate) mod health;
+pub(crate) mod history;
 pub(crate) mod loader;
 pub(crate) mod record;
 
@@ -17,6 +18,7 @@ pub(crate) enum Place<'s> {
     /// A page of a split: its name, and that of the page.
     Split(&'s str, &'static str),
     Health,
+    History,
 }
 
 /// Why something was not started.
@@ -26,9 +28,13 @@ pub(crate) const BUSY: &str = "A check or a trial of the loader is running: wait
 pub(crate) fn frame(app: &App, title: &str, place: Place<'_>, content: &Markup) -> Markup {
     let current = match place {
         Place::Split(split, _) => split,
-        Place::Health => app.splits[app.first].split.name(),
+        Place::Health | Place::History => app.splits[app.first].split.name(),
     };
-    let page = if let Place::Split(_, page) = place { page } else { "health" };
+    let page = match place {
+        Place::Split(_, page) => page,
+        Place::Health => "health",
+        Place::History => "history",
+    };
     let base = format!("/{}", segment(current));
     let tab = |name: &str, label: &str, url: String| {
         html! { a.tab href=(url) aria-current=[(page == name).then_some("page")] { (label) } }
@@ -62,6 +68,7 @@ pub(crate) fn frame(app: &App, title: &str, place: Place<'_>, content: &Markup) 
                 (tab("columns", "Columns", format!("{base}/columns")))
                 (tab("health", "Health", "/-/health".to_owned()))
                 (tab("loader", "Loader", format!("{base}/loader")))
+                @if app.dataset.manifest().versions.is_some() { (tab("history", "History", "/-/history".to_owned())) }
             }
         }
     };

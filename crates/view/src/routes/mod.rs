@@ -5,7 +5,7 @@ mod pictures;
 use crate::app::{App, SplitView};
 use crate::check::Kind;
 use crate::guard;
-use crate::pages::{self, columns, gallery, health, loader, record};
+use crate::pages::{self, columns, gallery, health, history, loader, record};
 use crate::picture;
 use crate::query::{self, Query, last, segment};
 use crate::trial::Settings;
@@ -37,6 +37,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/-/icon.svg", get(|| asset("image/svg+xml", include_str!("../../assets/icon.svg"))))
         .route("/-/health", get(health_page))
         .route("/-/health/part", get(health_part))
+        .route("/-/history", get(history_page))
+        .route("/-/version/{version}/{split}/thumb/{id}", get(pictures::thumbnail_of_version))
         .route("/-/check", post(start_check))
         .route("/-/cancel", post(cancel))
         .route("/{split}", get(gallery_page))
@@ -180,6 +182,12 @@ async fn health_page(State(app): Shared, RawQuery(text): RawQuery) -> Response {
 
 async fn health_part(State(app): Shared) -> Response {
     blocking(move || html(StatusCode::OK, health::part(&app))).await
+}
+
+async fn history_page(State(app): Shared, RawQuery(text): RawQuery) -> Response {
+    let pairs = decoded(text);
+    let compared = number(&pairs, "from").zip(number(&pairs, "to"));
+    blocking(move || html(StatusCode::OK, history::page(&app, compared))).await
 }
 
 /// Reads a form that changes the state of this server; `None` if it lacks the token of this process.

@@ -1,6 +1,7 @@
 //! Pictures of records.
 
 use super::{Shared, decoded, draw_options, not_found, of_split};
+use crate::app::{App, SplitView};
 use crate::pages;
 use crate::picture::{self, Stored};
 use crate::query::last;
@@ -9,6 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use shardtool_load::Image;
 use shardtool_read::Record;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a picture may take. Then a placeholder is shown.
@@ -17,7 +19,23 @@ const PICTURE_PATIENCE: Duration = Duration::from_secs(10);
 const MAX_SENT: usize = 1 << 26;
 
 pub(super) async fn thumbnail(state: Shared, Path(place): Path<(String, u64)>) -> Response {
-    make_picture(state, place, "image/jpeg", |record| picture::reduced(&Stored::of(record)?, picture::THUMBNAIL)).await
+    make_picture(state, place, "image/jpeg", reduced).await
+}
+
+/// As [`thumbnail`], of another version.
+pub(super) async fn thumbnail_of_version(
+    State(app): Shared,
+    Path((version, split, id)): Path<(u64, String, u64)>,
+) -> Response {
+    let shared = app.clone();
+    let opened = tokio::task::spawn_blocking(move || shared.versions.open(&shared.dataset, version)).await;
+    let Ok(Ok(version)) = opened else { return not_found("this dataset has no such version") };
+    let Some(view) = version.split(&split).cloned() else { return not_found("this version has no such split") };
+    make_picture_of(app, view, id, "image/jpeg", reduced).await
+}
+
+fn reduced(record: &Record) -> Result<Vec<u8>, picture::Error> {
+    picture::reduced(&Stored::of(record)?, picture::THUMBNAIL)
 }
 
 pub(super) async fn preview(state: Shared, Path(place): Path<(String, u64)>, RawQuery(text): RawQuery) -> Response {
@@ -61,8 +79,7 @@ pub(super) async fn drawn(
     .await
 }
 
-/// Makes a picture of a record, or a placeholder that says what went wrong. As many are made at once as there are cores;
-/// the others wait, and are dropped when their browser does not want them any more.
+/// Makes a picture of a record of the version that is shown, as [`make_picture_of`].
 async fn make_picture(
     State(app): Shared,
     (split, id): (String, u64),
@@ -70,6 +87,18 @@ async fn make_picture(
     make: impl FnOnce(&Record) -> Result<Vec<u8>, picture::Error> + Send + 'static,
 ) -> Response {
     let Some(view) = app.split(&split).cloned() else { return not_found("this dataset has no such split") };
+    make_picture_of(app, view, id, media_type, make).await
+}
+
+/// Makes a picture of a record, or a placeholder that says what went wrong. As many are made at once as there are cores;
+/// the others wait, and are dropped when their browser does not want them any more.
+async fn make_picture_of(
+    app: Arc<App>,
+    view: Arc<SplitView>,
+    id: u64,
+    media_type: &'static str,
+    make: impl FnOnce(&Record) -> Result<Vec<u8>, picture::Error> + Send + 'static,
+) -> Response {
     let waited = tokio::time::timeout(PICTURE_PATIENCE, async {
         let permit = app.decoders.clone().acquire_owned().await;
         let made = tokio::task::spawn_blocking(move || {

@@ -66,6 +66,16 @@ try {
   await check("columns", `${base}/train/columns`);
   await check("health", `${base}/-/health`);
   await check("loader", `${base}/train/loader`);
+  const changed = path.join(scratch, "changed");
+  fs.cpSync(dataset, changed, { recursive: true });
+  fs.writeFileSync(path.join(scratch, "labels.csv"), "key,label\nowl/000.jpg,heron\n");
+  execFileSync(shardtool, ["column", "replace", changed, path.join(scratch, "labels.csv"), "--missing", "keep", "--author", "ada"]);
+  execFileSync(shardtool, ["delete", changed, "--where", "image/class/text=lizard", "--message", "withdrawn"]);
+  execFileSync(shardtool, ["tag", changed, "paper"]);
+  const history = await serve(changed);
+  await check("history", `${history}/-/history?from=1&to=3`);
+  await until(() => [...document.querySelectorAll("#comparison img")].filter((i) => i.naturalWidth > 0).length > 3);
+  assert.match(await page.$eval("#comparison", (part) => part.textContent), /removed.*owl.*heron/s);
   await check("missing", `${base}/nothing`);
   // Those of the page that does not exist are expected.
   problems.splice(0, problems.length, ...problems.filter((problem) => !problem.includes("404")));

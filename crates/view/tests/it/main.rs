@@ -4,6 +4,7 @@ mod draws;
 mod gallery;
 mod guard;
 mod health;
+mod history;
 mod hostile;
 mod loader;
 mod notebook;

@@ -30,6 +30,7 @@ export class Damage extends Error {
     if (found !== null) text += `${expected === null ? ";" : ","} found ${escapeText(String(found))}`;
     super(text);
     this.name = name;
+    this.what = what;
     this.file = file;
     this.record = record;
     this.offset = offset;

@@ -70,6 +70,21 @@ export class SourceFiles {
     return this.#found.get(key);
   }
 
+  /**
+   * Checks that a file may be opened. Whether it exists is not told.
+   *
+   * @param {string} folder the folder of the dataset that has it
+   * @param {string} name path of the file in it
+   * @throws {Damage} `ForeignSource`
+   */
+  async check(folder, name) {
+    try {
+      await this.#locate(folder, name);
+    } catch (error) {
+      if (error.name !== "MissingSource") throw error;
+    }
+  }
+
   async #find(folder, name) {
     const { store, path } = await this.#locate(folder, name);
     // Where reading again can give other bytes, `twice` asks for that.
@@ -171,10 +186,12 @@ export class OtherDataset {
   async #find(path) {
     const { file, source } = this.entry;
     try {
+      // Neither is opened if one of the two is refused.
+      for (const one of [file, `_index/${file}.index`]) await this.files.check(source, one);
       return await this.files.find(source, path);
     } catch (error) {
       if (error.name === "MissingSource") throw new NotFound(path);
-      if (error.name === "ForeignSource") throw new Damage(error.name, { file }, `${source} is not allowed in sources`);
+      if (error.name === "ForeignSource") throw new Damage(error.name, { file }, error.what);
       throw error;
     }
   }

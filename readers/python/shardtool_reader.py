@@ -1682,7 +1682,9 @@ class Sources:
         the shard."""
         if entry.is_virtual or entry.source is None:
             return self._folder / file
-        return Path(self._resolve(entry, f"{entry.source}/{file}"))
+        # Neither is opened if one of the two is refused.
+        found = {name: self._resolve(entry, f"{entry.source}/{name}") for name in (entry.file, index_file(entry))}
+        return Path(found[file])
 
     def _resolve(self, entry: ShardEntry, path: str, row: Optional[int] = None) -> str:
         """Returns a path without links, if its file may be opened."""
@@ -2044,8 +2046,7 @@ class _ShardCheck:
 
     def run(self):
         try:
-            for file in (self.entry.file, index_file(self.entry)):
-                self._sources.stored(self.entry, file)
+            self._sources.stored(self.entry, self.entry.file)
         except Damage as refused:
             self.findings.append(refused)
             return

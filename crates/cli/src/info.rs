@@ -2,6 +2,7 @@
 
 use crate::device;
 use crate::exit::Exit;
+use crate::open::SourcesArgument;
 use crate::output::Output;
 use crate::text;
 use serde_json::json;
@@ -19,6 +20,8 @@ pub(crate) struct Arguments {
     /// A path, a URL, or a glob in quotes.
     #[arg(required_unless_present = "device", conflicts_with = "device")]
     dataset: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourcesArgument,
     /// Show the CUDA driver, its devices and their memory, or why no device can be used
     #[arg(long)]
     device: bool,
@@ -54,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         device::show(arguments.json, out)?;
         return Ok(Exit::Success);
     };
-    let dataset = Dataset::open(path)?;
+    let dataset = Dataset::open_with(path, arguments.sources.options())?;
     if arguments.spec {
         crate::spec::show(&dataset, arguments.json, out)?;
         return Ok(Exit::Success);
@@ -133,7 +136,10 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut Output) -> anyhow::Res
         let deleted = text::plural(deleted, "deleted record");
         writeln!(out, "version {} ({}); {deleted} in its shards", versions.number, printable(&versions.command))?;
     }
-    if manifest.has_virtual_shards() {
+    if manifest.has_cloned_shards() {
+        let sources = manifest.sources().join(", ");
+        writeln!(out, "a clone: shards lie in {}", printable(&sources))?;
+    } else if manifest.has_virtual_shards() {
         let sources = manifest.sources();
         let place = if sources.is_empty() { "this folder".to_owned() } else { sources.join(", ") };
         writeln!(out, "virtual shards: the bytes lie in files of {}", printable(&place))?;

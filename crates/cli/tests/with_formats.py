@@ -336,8 +336,6 @@ class Formats(unittest.TestCase):
                 index = sum(file.stat().st_size for file in (path.parent / "_index").iterdir())
                 print(f"{compression}: {index} bytes of index for {path.stat().st_size} of Parquet")
                 self.assertLess(index, path.stat().st_size / 5)
-            elif compression == "gzip":
-                shardtool("index", path.parent, "--map", "key=id", status=2)
         print(f"pyarrow {pa.__version__}: {len(self.samples)} rows in, five compressions")
 
     def test_exports_parquet(self):

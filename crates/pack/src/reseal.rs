@@ -1,13 +1,13 @@
 //! Gives a manifest that was edited by hand its CRC, after comparing it with shards and indexes.
 
 use crate::Error;
+use crate::copy::check_allowed;
 use crate::error::{DestinationError, ShardError};
 use crate::split::manifest_store;
 use shardtool_format::checksum::crc32c;
 use shardtool_format::index::Index;
 use shardtool_format::manifest::{Manifest, Shard};
 use shardtool_format::names;
-use shardtool_read::SourceFiles;
 use std::path::Path;
 
 /// Checks an edited manifest, and writes it in canonical form with its CRC. Returns whether the file changed. Unknown
@@ -24,6 +24,7 @@ pub fn reseal(folder: &Path) -> Result<bool, Error> {
         let path = folder.join(names::MANIFEST);
         let manifest = Manifest::parse_unsealed(json)
             .map_err(|source| Error::Destination(DestinationError::Manifest { path, source }))?;
+        check_allowed(folder, [&manifest].into_iter(), &[])?;
         let mut shards = manifest.splits.iter().flat_map(|split| &split.shards);
         shards.try_for_each(|shard| compare(folder, shard))?;
         Ok(manifest)
@@ -34,11 +35,6 @@ pub fn reseal(folder: &Path) -> Result<bool, Error> {
 fn compare(folder: &Path, line: &Shard) -> Result<(), Error> {
     let shard = line.foreign.dataset().map_or(folder, Path::new).join(&line.file);
     let file = names::index_path(&shard);
-    if line.foreign.dataset().is_some() {
-        // They are not opened without the user's word.
-        let sources = SourceFiles::new(folder, &[]);
-        [&shard, &file].into_iter().try_for_each(|path| sources.check(path))?;
-    }
     let length = match line.foreign.is_virtual {
         true => line.bytes,
         false => std::fs::metadata(&shard).map_err(Error::io("read", &shard))?.len(),

@@ -126,7 +126,7 @@ impl Split {
 
     /// Returns the bytes of memory that the indexes of open shards may take: 0 for files, which are mapped.
     pub fn index_memory(&self) -> u64 {
-        if is_url(&self.0.folder) { self.index_memory_in_store() } else { 0 }
+        if has_indexes_in_store(&self.0.folder, &self.entry().shards) { self.index_memory_in_store() } else { 0 }
     }
 
     /// As [`Split::index_memory`], if the split was in an object store.
@@ -233,7 +233,7 @@ impl Split {
     ///
     /// # Panics
     /// If `number` is not below the number of shards.
-    pub(crate) fn check_allowed(&self, number: usize) -> Result<()> {
+    pub fn check_allowed(&self, number: usize) -> Result<()> {
         let Some(dataset) = self.entry().shards[number].foreign.dataset() else { return Ok(()) };
         let (shard, sources) = (self.shard_path(number), &self.0.files.sources);
         let index = names::index_path(&shard);
@@ -334,6 +334,12 @@ fn is_in_store(folder: &Path, shards: &[manifest::Shard]) -> bool {
     is_url(folder) || shards.iter().any(source)
 }
 
+/// Returns whether indexes are in an object store: those of the dataset, or of one from which it is cloned.
+fn has_indexes_in_store(folder: &Path, shards: &[manifest::Shard]) -> bool {
+    let cloned = |shard: &manifest::Shard| shard.foreign.dataset().is_some_and(|dataset| is_url(Path::new(dataset)));
+    is_url(folder) || shards.iter().any(cloned)
+}
+
 /// Bytes of the indexes that a split in a store keeps in memory, unless they are so large that these are fewer than
 /// [`MIN_OPEN`].
 const INDEX_BYTES: u64 = 64 << 20;
@@ -342,8 +348,7 @@ const MIN_OPEN: u64 = 8;
 
 /// Returns how many shards of a split are kept open, besides the limits of the process.
 fn most_open(folder: &Path, shards: &[manifest::Shard]) -> usize {
-    let cloned = |shard: &manifest::Shard| shard.foreign.dataset().is_some_and(|dataset| is_url(Path::new(dataset)));
-    if !is_url(folder) && !shards.iter().any(cloned) {
+    if !has_indexes_in_store(folder, shards) {
         return usize::MAX;
     }
     let largest = shards.iter().map(|shard| shard.index_bytes).max().unwrap_or(0);

@@ -133,7 +133,8 @@ fn differing((a, old): (&Split, u64), (b, new): (&Split, u64), of_shards: &mut O
         let [one, two] = dropped();
         (shards[0].file == shards[1].file).then(|| {
             let columns = other_columns(shards[0], shards[1]);
-            let only = one.iter().filter(|name| !two.contains(name)).chain(two.iter().filter(|name| !one.contains(name)));
+            let only =
+                one.iter().filter(|name| !two.contains(name)).chain(two.iter().filter(|name| !one.contains(name)));
             columns.into_iter().chain(only.cloned()).collect()
         })
     });
@@ -166,12 +167,11 @@ fn other_columns(a: &Shard, b: &Shard) -> BTreeSet<String> {
 
 /// Returns whether two features have the same values. Floats are compared by their bits.
 fn same(a: Option<&Feature<'_>>, b: Option<&Feature<'_>>) -> bool {
-    match (a, b) {
-        (None | Some(Feature::Empty), None | Some(Feature::Empty)) => true,
+    let has_values = |feature: &&Feature<'_>| feature.count() > 0;
+    match (a.filter(has_values), b.filter(has_values)) {
+        (None, None) => true,
         (Some(Feature::Int64(a)), Some(Feature::Int64(b))) => a.iter().eq(b.iter()),
-        (Some(Feature::Float(a)), Some(Feature::Float(b))) => {
-            a.iter().map(f32::to_bits).eq(b.iter().map(f32::to_bits))
-        }
+        (Some(Feature::Float(a)), Some(Feature::Float(b))) => a.iter().map(f32::to_bits).eq(b.iter().map(f32::to_bits)),
         (Some(Feature::Bytes(a)), Some(Feature::Bytes(b))) => a.iter().eq(b.iter()),
         _ => false,
     }

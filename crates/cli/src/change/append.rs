@@ -4,6 +4,7 @@ use super::{print_version, version_json};
 use crate::exit::Exit;
 use crate::headings;
 use crate::interrupt::{self, Interrupted};
+use crate::open::SourcesArgument;
 use crate::output::Output;
 use crate::pack;
 use crate::progress::Images;
@@ -35,6 +36,8 @@ pub(crate) struct Arguments {
     /// Who makes the change, for `shardtool log`
     #[arg(long, value_name = "NAME", help_heading = headings::OUTPUT, hide_short_help = true)]
     author: Option<String>,
+    #[command(flatten)]
+    sources: SourcesArgument,
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
@@ -46,6 +49,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     (options.pack, options.replace, options.add_classes) = (pack.options(), arguments.replace, arguments.add_classes);
     (options.change.message, options.change.author) = (arguments.message.clone(), arguments.author.clone());
     (options.change.dry_run, options.change.single_writer) = (pack.dry_run, options.pack.single_writer);
+    options.change.sources = arguments.sources.prefixes().to_vec();
     interrupt::declare(Interrupted::Stops(
         "interrupted: the dataset is unchanged; the same command continues after the finished shards",
     ));

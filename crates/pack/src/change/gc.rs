@@ -58,10 +58,10 @@ pub(super) fn collect(directory: &Directory, options: &GcOptions) -> Result<Coll
     let tagged: HashSet<u64> = newest.versions.iter().flat_map(|v| &v.tags).map(|tag| tag.number).collect();
     let oldest = options.keep.map_or(0, |keep| (last + 1).saturating_sub(keep));
     let mut collected = Collected::default();
-    let mut named: HashSet<PathBuf> = place::files_of(&newest).collect();
+    let mut named: HashSet<PathBuf> = place::files_of(Place::path(directory), &newest).collect();
     for (number, manifest) in place::kept_manifests(directory)? {
         if number >= oldest || tagged.contains(&number) {
-            named.extend(place::files_of(&manifest));
+            named.extend(place::files_of(Place::path(directory), &manifest));
             named.insert(names::version_path(number));
         } else {
             collected.versions.push(number);

@@ -6,6 +6,7 @@ use super::delete::LOCK;
 use super::{ChangeOptions, NewVersion};
 use crate::Error;
 use crate::commit::Directory;
+use crate::copy::check_allowed;
 use crate::error::ShardError;
 use crate::place::{self, Place, StoreFolder};
 use shardtool_format::manifest::Manifest;
@@ -28,6 +29,7 @@ pub fn rollback(dataset: &Path, version: &str, options: &ChangeOptions) -> Resul
     if contents(&earlier) == contents(dataset.manifest()) || options.dry_run {
         return Ok((number, None));
     }
+    check_allowed(dataset.path(), [&earlier].into_iter(), &options.sources)?;
     let made = if shardtool_store::is_url(dataset.path()) {
         write::<StoreFolder>(&dataset, &earlier, options)?
     } else {
@@ -73,7 +75,7 @@ fn write<P: Place>(dataset: &Dataset, earlier: &Manifest, options: &ChangeOption
 
 /// Checks that all files of a version are there.
 fn check_files<P: Place>(place: &P, manifest: &Manifest) -> Result<(), Error> {
-    let files: BTreeSet<PathBuf> = place::files_of(manifest).collect();
+    let files: BTreeSet<PathBuf> = place::files_of(place.path(), manifest).collect();
     for file in files {
         if place.length(&file)?.is_none() {
             let (path, file) = (place.path().to_owned(), file.to_string_lossy().into_owned());

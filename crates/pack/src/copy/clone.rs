@@ -8,7 +8,9 @@ use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
 use shardtool_read::named_version;
 use shardtool_store::{is_url, local_path};
-use std::path::Path;
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// Options of [`clone()`].
 #[derive(Debug, Clone, Default)]
@@ -58,18 +60,22 @@ pub fn clone(
     let folder = match folder.to_str() {
         Some(folder) => folder.trim_end_matches('/').to_owned(),
         None => {
-            let error = std::io::Error::new(std::io::ErrorKind::InvalidInput, "its path is not UTF-8");
+            let error = std::io::Error::new(ErrorKind::InvalidInput, "its path is not UTF-8");
             return Err(Error::io("clone", &source)(error));
         }
     };
     for shard in manifest.splits.iter_mut().flat_map(|split| &mut split.shards) {
         shard.foreign.source.get_or_insert_with(|| folder.clone());
     }
+    if manifest.sources().into_iter().any(|source| is_own_folder(source, &destination)) {
+        return Err(DestinationError::OtherDataset { path: destination }.into());
+    }
     let json = manifest.to_json().into_bytes();
     Manifest::parse(&json).map_err(|error| {
-        let path = destination.join(names::MANIFEST);
-        Error::Destination(DestinationError::Manifest { path, source: error })
+        let text = format!("its path cannot be in a manifest: {error}");
+        Error::io("clone", &source)(std::io::Error::new(ErrorKind::InvalidInput, text))
     })?;
+    check_free(&destination, &manifest)?;
     let shards: Vec<_> = manifest.splits.iter().flat_map(|split| &split.shards).collect();
     let sources = manifest.sources().into_iter().map(str::to_owned).collect();
     let mut cloned = Cloned { shards: shards.len() as u64, bytes: 0, sources };
@@ -83,4 +89,40 @@ pub fn clone(
     cloned.bytes += copy_companions(&source, &companions([&manifest].into_iter()), &target)?;
     target.finish(&json)?;
     Ok(cloned)
+}
+
+/// Returns whether the folder that a shard names is this one.
+pub(crate) fn is_own_folder(source: &str, folder: &Path) -> bool {
+    let full = |path: &Path| match is_url(path) {
+        true => path.to_str().map(|text| PathBuf::from(text.trim_end_matches('/'))),
+        false => path.canonicalize().ok(),
+    };
+    full(Path::new(source)).is_some_and(|source| Some(source) == full(folder))
+}
+
+/// Checks that a folder has nothing of a pack, and no file with the name of a shard: what is in the way of a copy would become part of
+/// the clone.
+///
+/// # Errors
+/// [`DestinationError::InTheWay`], [`Error::Io`].
+fn check_free(destination: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let listed = |folder: PathBuf| -> Result<Vec<String>, Error> {
+        if is_url(&folder) {
+            return shardtool_store::list(&folder).map_err(Error::io("list", &folder));
+        }
+        let found = match std::fs::read_dir(&folder) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(vec![]),
+            found => found.map_err(Error::io("read", &folder))?,
+        };
+        let name = |entry: std::io::Result<std::fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+        found.map(name).collect::<std::io::Result<_>>().map_err(Error::io("read", &folder))
+    };
+    let shards: HashSet<_> = manifest.splits.iter().flat_map(|split| &split.shards).map(|shard| &shard.file).collect();
+    for name in listed(destination.to_owned())? {
+        let of_a_pack = [".pack-", ".packed-", ".write-"].iter().any(|start| name.starts_with(start));
+        if of_a_pack || shards.contains(&name) {
+            return Err(DestinationError::InTheWay { path: destination.join(name) }.into());
+        }
+    }
+    Ok(())
 }

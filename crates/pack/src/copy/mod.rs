@@ -7,6 +7,7 @@
 mod clone;
 mod target;
 
+pub(crate) use clone::is_own_folder;
 pub use clone::{CloneOptions, Cloned, clone};
 pub(crate) use target::CLAIM;
 
@@ -16,7 +17,7 @@ use crate::{Error, Progress};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::manifest::{Foreign, Manifest};
 use shardtool_format::names;
-use shardtool_read::{Access, FileBytes, SourceFiles, kept_versions, manifest_of, named_version, parse_manifest};
+use shardtool_read::{Access, Dataset, FileBytes, Options, kept_versions, manifest_of, named_version, parse_manifest};
 use shardtool_store::{REFETCHES, local_path};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -91,7 +92,7 @@ pub fn copy(
     let parts = companions(all());
     let records = shards.iter().map(|shard| shard.records).sum();
     progress.total(records, shards.iter().map(|shard| shard.bytes + shard.index_bytes).sum());
-    let sources = SourceFiles::new(&source, &options.sources);
+    check_allowed(&source, all(), &options.sources)?;
     // What is copied is a file of the copy, whichever dataset has it here.
     let json = of_copy(json, &manifest);
     let target = Target::open(&destination, &json, options.single_writer)?;
@@ -110,9 +111,6 @@ pub fn copy(
         let elsewhere = shard.foreign.dataset().map(Path::new);
         let file = |relative: &Path, expected: (u64, u32)| {
             let from = elsewhere.unwrap_or(&source).join(relative);
-            if elsewhere.is_some() {
-                sources.check(&from).map_err(Error::of_file)?;
-            }
             let done = target.receive(&from, relative, expected, progress)?;
             bytes.fetch_add(if done { 0 } else { expected.0 }, Ordering::Relaxed);
             Ok::<bool, Error>(done)
@@ -139,6 +137,25 @@ fn manifest_at(source: &Path, version: Option<&str>) -> Result<(Vec<u8>, Manifes
         Some(version) => Ok(manifest_of(source, newest, version)?),
         None => Ok(newest),
     }
+}
+
+/// Checks that the user allows the shards that lie in other datasets, of all manifests of a dataset.
+///
+/// # Errors
+/// [`Error::Read`], for the first one that is refused or missing.
+pub(crate) fn check_allowed<'m>(
+    dataset: &Path,
+    manifests: impl Iterator<Item = &'m Manifest>,
+    sources: &[String],
+) -> Result<(), Error> {
+    for manifest in manifests.filter(|manifest| manifest.has_cloned_shards()) {
+        let options = Options::default().with_sources(sources.iter().cloned());
+        let opened = Dataset::of_manifest(dataset, manifest.clone(), options);
+        for split in opened.splits() {
+            (0..split.entry().shards.len()).try_for_each(|number| split.check_allowed(number))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the manifest of a copy, which has all shards.

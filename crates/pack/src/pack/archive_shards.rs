@@ -137,6 +137,10 @@ impl<P: Place> SampleVisitor for FileWriter<'_, '_, '_, P> {
         !self.run.finished[self.shard_of(at)]
     }
 
+    fn needs_places(&self) -> bool {
+        self.run.options.virtual_source.is_some()
+    }
+
     fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error> {
         if self.run.failed.load(Ordering::Relaxed) {
             return Err(Error::Stopped);

@@ -22,7 +22,8 @@ pub(crate) use nowhere::Nowhere;
 pub(crate) use store::StoreFolder;
 
 use crate::Error;
-use shardtool_format::manifest::{self, Manifest};
+use crate::copy::is_own_folder;
+use shardtool_format::manifest::{self, Manifest, Shard};
 use shardtool_format::names;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -240,9 +241,16 @@ pub(crate) fn kept_manifests<P: Place>(place: &P) -> Result<Vec<(u64, Manifest)>
 
 /// Returns the files that a manifest names, by their paths in the dataset: of virtual shards only the index, and none of shards that lie
 /// in another dataset.
-pub(crate) fn files_of(manifest: &Manifest) -> impl Iterator<Item = PathBuf> {
+///
+/// A clone may be put where the dataset was that it names: its shards are then its own.
+pub(crate) fn files_of<'m>(folder: &Path, manifest: &'m Manifest) -> impl Iterator<Item = PathBuf> + use<'m> {
+    let others = manifest.sources().into_iter().filter(|source| !is_own_folder(source, folder));
+    let others: Vec<String> = others.map(str::to_owned).collect();
     let shards = manifest.splits.iter().flat_map(|split| &split.shards);
-    let shards = shards.filter(|shard| shard.foreign.dataset().is_none()).flat_map(|shard| {
+    let is_own = move |shard: &&Shard| {
+        shard.foreign.dataset().is_none_or(|dataset| !others.iter().any(|other| other == dataset))
+    };
+    let shards = shards.filter(is_own).flat_map(|shard| {
         let file = (!shard.foreign.is_virtual).then(|| PathBuf::from(&shard.file));
         file.into_iter().chain([names::index_path(Path::new(&shard.file))])
     });

@@ -33,12 +33,12 @@ pub(crate) fn complete<P: Place>(
     if let Some(difference) = kept.difference(now).filter(|_| !moved) {
         return Err(Error::Destination(DestinationError::PackedOtherwise { destination, split, difference }));
     }
-    if !kept.produced(&there) {
+    if !kept.produced(&there) || there.shards.iter().any(|line| line.foreign.dataset().is_some()) {
         return Err(Error::Destination(DestinationError::ChangedSince { destination, split }));
     }
     let names_in = |folder: &str| files.place().names_at_once(Path::new(folder));
     let (shards, indexes) = (names_in("")?, names_in(names::INDEX_FOLDER)?);
-    for line in there.shards.iter().filter(|line| line.foreign.dataset().is_none()) {
+    for line in &there.shards {
         let shard = Path::new(&line.file);
         let file = (!line.foreign.is_virtual).then(|| (shard.to_owned(), &shards));
         for (path, names) in file.into_iter().chain([(names::index_path(shard), &indexes)]) {

@@ -7,7 +7,7 @@ use shardtool_pack::{
     AppendOptions, ChangeOptions, ChosenRecords, CloneOptions, ColumnChange, ColumnOptions, ColumnRows, ColumnValues,
     CompactOptions, CopyOptions, DeleteOptions, DestinationError, Error, GcOptions, Options, PurgeOptions,
     RepairOptions, SelectOptions, ShardError, Shards, SourceError, Value, append, change_columns, clone, compact, copy,
-    delete, gc, index_source, pack, purge, remove_tag, repair, reseal, select, tag,
+    delete, gc, index_source, pack, purge, remove_tag, repair, reseal, rollback, select, tag,
 };
 use shardtool_read::verify::{self, verify};
 use shardtool_read::{Dataset, Options as Reading};
@@ -300,4 +300,106 @@ fn commands_that_need_the_shards_of_a_clone_are_refused_by_name() {
     assert!(clone(&temp.path().join("none"), &temp.path().join("x"), &CloneOptions::default(), &()).is_err());
     assert!(!temp.path().join("x").exists());
     assert!((snapshot(&set), snapshot(&mine)) == before);
+}
+
+#[test]
+fn what_lies_in_the_way_of_a_clone_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let set = packed(temp.path());
+    for (n, name) in [".pack-train.json", ".packed-train.json", "train-00001.tfrecord"].into_iter().enumerate() {
+        let there = temp.path().join(format!("there-{n}"));
+        put(&there.join(name), b"x");
+        let refused = clone(&set, &there, &CloneOptions::default(), &()).unwrap_err();
+        assert!(matches!(&refused, Error::Destination(DestinationError::InTheWay { path }) if path.ends_with(name)));
+        assert_eq!(names(&there), [name]);
+    }
+    // A pack of the same split does not take a clone for its own result.
+    let mine = temp.path().join("mine");
+    cloned(&set, &mine);
+    fs::copy(set.join(".packed-train.json"), mine.join(".packed-train.json")).unwrap();
+    let options = with!(Options::new(temp.path().join("train"), &mine), split = Some("train".to_owned()));
+    let again = pack(&with!(options, shards = Shards::Count(2)), &()).unwrap_err();
+    assert!(matches!(again, Error::Destination(DestinationError::ChangedSince { .. })), "{again}");
+}
+
+#[test]
+fn a_clone_in_the_place_of_its_dataset_keeps_the_shards() {
+    let temp = tempfile::tempdir().unwrap();
+    let (set, mine) = (packed(temp.path()), temp.path().join("mine"));
+    cloned(&set, &mine);
+    // A clone of the clone in the folder of the shards would name itself.
+    fs::rename(set.join("dataset.json"), temp.path().join("dataset.json")).unwrap();
+    let own = clone(&mine, &set, &CloneOptions::default(), &()).unwrap_err();
+    assert!(matches!(own, Error::Destination(DestinationError::OtherDataset { .. })), "{own}");
+    // Its manifest, put there by hand, names files of its own.
+    fs::copy(mine.join("dataset.json"), set.join("dataset.json")).unwrap();
+    let before = snapshot(&set);
+    let collected = gc(&set, &with!(GcOptions::default(), remove = true)).unwrap();
+    assert!(collected.files.is_empty(), "{:?}", collected.files);
+    assert!(snapshot(&set) == before);
+    assert_eq!(contents(&Dataset::open(&set).unwrap())["train"].len(), 12);
+}
+
+#[test]
+fn a_version_of_a_clone_whose_shards_are_gone_is_not_restored() {
+    let temp = tempfile::tempdir().unwrap();
+    let (set, mine) = (packed(temp.path()), temp.path().join("mine"));
+    cloned(&set, &mine);
+    let options = with!(CompactOptions::default(), shards = Shards::Count(1), change = change(&set));
+    compact(&mine, &options, &()).unwrap();
+    let refused = |word: &ChangeOptions| chain(&rollback(&mine, "1", word).unwrap_err());
+    assert!(refused(&ChangeOptions::default()).contains("--source"));
+    fs::rename(&set, set.with_file_name("gone")).unwrap();
+    let before = snapshot(&mine);
+    assert!(refused(&change(&set)).contains("train-00000.tfrecord"));
+    assert!(snapshot(&mine) == before);
+    fs::rename(set.with_file_name("gone"), &set).unwrap();
+    assert!(rollback(&mine, "1", &change(&set)).unwrap().1.is_some());
+}
+
+#[test]
+fn what_is_no_file_is_not_opened() {
+    let temp = tempfile::tempdir().unwrap();
+    let (set, mine) = (packed(temp.path()), temp.path().join("mine"));
+    cloned(&set, &mine);
+    for (file, name) in
+        [("train-00000.tfrecord", "MissingShard"), ("_index/train-00000.tfrecord.index", "MissingIndex")]
+    {
+        let (path, kept) = (set.join(file), temp.path().join("kept"));
+        fs::rename(&path, &kept).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let dataset = Dataset::open_with(&mine, allowing(&set)).unwrap();
+        for findings in [
+            verify(&dataset, &verify::Options::default()).findings,
+            verify::quick(&dataset, None).unwrap().report.findings,
+        ] {
+            let found: Vec<_> = findings.iter().map(|finding| finding.damage.map_or("none", Damage::name)).collect();
+            assert_eq!(found, [name], "{file}");
+        }
+        let copied = copy(
+            &mine,
+            &temp.path().join("copied"),
+            &with!(CopyOptions::default(), sources = vec![set.to_str().unwrap().to_owned()]),
+            &(),
+        );
+        assert!(copied.is_err() && !temp.path().join("copied").exists(), "nothing was copied");
+        fs::remove_file(&path).unwrap();
+        fs::rename(&kept, &path).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_begins_as_a_url_is_not_read_as_a_path() {
+    let temp = tempfile::tempdir().unwrap();
+    let (set, mine) = (packed(temp.path()), temp.path().join("mine"));
+    cloned(&set, &mine);
+    let mut of_mine = manifest(&mine);
+    for shard in of_mine.splits.iter_mut().flat_map(|split| &mut split.shards) {
+        shard.foreign.source = Some(format!("file://{}", set.display()));
+    }
+    fs::write(mine.join("dataset.json"), of_mine.to_json()).unwrap();
+    let all = with!(CopyOptions::default(), sources = vec!["/".to_owned()]);
+    let refused = copy(&mine, &temp.path().join("copied"), &all, &()).unwrap_err();
+    assert!(matches!(&refused, Error::Read(shardtool_read::Error::ForeignSource { allow: None, .. })), "{refused}");
 }

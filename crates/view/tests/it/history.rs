@@ -76,7 +76,8 @@ fn versions_are_listed_and_two_are_shown_side_by_side() {
     assert!(site.page("/train").contains("href=\"/-/history\""));
     let page = site.page("/-/history");
     assert_eq!(page.matches("<tr").count() as u64, newest + 1, "a row for each version, and the heads");
-    for text in ["column replace", "by ada", "delete", "(−2)", "append", "(+1)", "paper", "compact", "first version"] {
+    for text in ["column replace", "by ada", "delete", "(−2)", "append", "(+1)", "paper", "compact", "first version"]
+    {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(page.contains("&lt;script&gt;") && !page.contains(MARKUP));

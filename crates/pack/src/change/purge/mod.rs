@@ -247,9 +247,9 @@ fn old_files(directory: &Directory, remove: bool) -> Result<Vec<PathBuf>, Error>
 /// Returns what lies in the dataset's folder and is not the dataset's.
 fn others(directory: &Directory) -> Result<Vec<PathBuf>, Error> {
     let newest = base::manifest(directory)?;
-    let mut named: Vec<PathBuf> = place::files_of(&newest).collect();
+    let mut named: Vec<PathBuf> = place::files_of(Place::path(directory), &newest).collect();
     for (_, manifest) in place::kept_manifests(directory)? {
-        named.extend(place::files_of(&manifest));
+        named.extend(place::files_of(Place::path(directory), &manifest));
     }
     let folders = [names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER].map(PathBuf::from);
     let known = |path: &PathBuf| {

@@ -98,7 +98,7 @@ impl Needles {
                 self.blocks.remove(&hash);
             });
         }
-        let named: HashSet<PathBuf> = manifests.iter().flat_map(place::files_of).collect();
+        let named: HashSet<PathBuf> = manifests.iter().flat_map(|manifest| place::files_of(folder, manifest)).collect();
         let mut files = vec![];
         list(folder, Path::new(""), &mut files)?;
         let mut found = vec![];

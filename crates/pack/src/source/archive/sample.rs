@@ -62,6 +62,9 @@ pub(crate) trait SampleVisitor {
     /// image and the checksums.
     fn needs_image(&self, at: u64) -> bool;
 
+    /// Returns whether it is needed where byte strings lie in the file. If not, the reader may leave it out.
+    fn needs_places(&self) -> bool;
+
     /// Receives a sample.
     ///
     /// # Errors

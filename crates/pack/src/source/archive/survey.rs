@@ -370,6 +370,10 @@ impl SampleVisitor for Surveyor<'_> {
         false
     }
 
+    fn needs_places(&self) -> bool {
+        false
+    }
+
     fn item(&mut self, item: VisitedSample<'_>) -> Result<(), Error> {
         check(self.progress)?;
         self.add(&item);

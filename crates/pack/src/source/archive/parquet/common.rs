@@ -5,7 +5,6 @@
 
 use crate::source::archive::sample::StoredPart;
 use shardtool_format::index::MAX_FEATURE_BYTES;
-use std::collections::HashMap;
 
 /// Bytes of a part at least: shorter ones take less in the index than their place does.
 const SHORTEST: usize = MAX_FEATURE_BYTES + 1;
@@ -17,44 +16,100 @@ const STRIDE: usize = SHORTEST - ANCHOR;
 /// sequences of Zstandard, which follow the literals of their block. A larger distance would take the header of a later image for
 /// that of this one, and lose what lies between.
 const SLACK: usize = 4096;
+/// Bits of the number of a slot.
+const SLOT_BITS: u32 = 14;
+/// Comparisons without a result, for each byte of the stream, at most: a stream may consist of what is nearly equal.
+const TRIES: usize = 1;
 
 /// Returns the parts of `contents` of more than [`MAX_FEATURE_BYTES`] bytes that lie in `stream` as they are, in order: `at` is the
-/// offset in the contents, `offset` that in the stream.
+/// offset in the contents, `offset` that in the stream. Takes time in proportion to both.
 pub(super) fn common_parts(contents: &[u8], stream: &[u8]) -> Vec<StoredPart> {
+    let mut search =
+        Search { contents, stream, anchors: vec![], next: 0, last: 0, tries: stream.len() * TRIES + SLACK };
     let (mut found, mut at, mut from) = (vec![], 0, 0);
-    while let Some(part) = next_part(contents, stream, at, from) {
+    while let Some(part) = search.next_part(at, from) {
         (at, from) = (part.at + part.length, part.offset as usize + part.length);
         found.push(part);
     }
     found
 }
 
-/// Returns the first part that lies from `at` on in the contents, and from `from` on in the stream.
-fn next_part(contents: &[u8], stream: &[u8], at: usize, from: usize) -> Option<StoredPart> {
-    let length = equal_bytes(&contents[at..], &stream[from..]);
-    if length >= SHORTEST {
-        return Some(StoredPart { at, length, offset: from as u64 });
-    }
-    let mut anchors = HashMap::new();
-    let (mut next_anchor, mut last_anchor) = (from, from + SLACK);
-    for (step, window) in contents[at..].windows(ANCHOR).enumerate() {
-        while next_anchor <= last_anchor + step
-            && let Some(anchor) = stream.get(next_anchor..next_anchor + ANCHOR)
-        {
-            anchors.entry(anchor).or_insert(next_anchor);
-            // LZ4 says how long a part is with a byte of 255 for each 255 bytes.
-            last_anchor += if anchor == [0xff; ANCHOR] { STRIDE } else { 0 };
-            next_anchor += STRIDE;
-        }
-        let Some(&place) = anchors.get(window) else { continue };
-        let middle = at + step;
-        let before = equal_bytes_before(&contents[at..middle], &stream[from..place]);
-        let length = before + equal_bytes(&contents[middle..], &stream[place..]);
+/// The search for parts, from the beginning of both to their ends.
+struct Search<'b> {
+    contents: &'b [u8],
+    stream: &'b [u8],
+    /// Where an anchor lies in the stream, plus 1, by a hash of it; empty before the first look.
+    anchors: Vec<usize>,
+    /// Where the next anchor lies.
+    next: usize,
+    /// Where the last one lies that was entered.
+    last: usize,
+    /// Comparisons without a result that are left.
+    tries: usize,
+}
+
+impl Search<'_> {
+    /// Returns the first part that lies from `at` on in the contents, and from `from` on in the stream.
+    fn next_part(&mut self, at: usize, from: usize) -> Option<StoredPart> {
+        let (contents, stream) = (self.contents, self.stream);
+        let length = equal_bytes(&contents[at..], &stream[from..]);
         if length >= SHORTEST {
-            return Some(StoredPart { at: middle - before, length, offset: (place - before) as u64 });
+            return Some(StoredPart { at, length, offset: from as u64 });
+        }
+        self.next = self.next.max(from);
+        let mut end = from.saturating_add(SLACK);
+        for (step, window) in contents[at..].windows(ANCHOR).enumerate() {
+            self.enter(end + step, &mut end);
+            // What was entered lies before `from`, and nothing follows.
+            if self.next + ANCHOR > stream.len() && self.last < from {
+                return None;
+            }
+            let Some(place) = self.find(window).filter(|place| *place >= from) else { continue };
+            let middle = at + step;
+            let before = equal_bytes_before(&contents[at..middle], &stream[from..place]);
+            let length = before + equal_bytes(&contents[middle..], &stream[place..]);
+            if length >= SHORTEST {
+                return Some(StoredPart { at: middle - before, length, offset: (place - before) as u64 });
+            }
+            self.tries = self.tries.checked_sub(1)?;
+        }
+        None
+    }
+
+    /// Enters the anchors up to one place. Moves `end` by the bytes that say only how long a part is.
+    fn enter(&mut self, place: usize, end: &mut usize) {
+        let mut place = place;
+        while self.next <= place
+            && let Some(anchor) = self.stream.get(self.next..self.next + ANCHOR)
+        {
+            // LZ4 says how long a part is with a byte of 255 for each 255 bytes.
+            if anchor == [0xff; ANCHOR] {
+                let run = self.stream[self.next..].iter().take_while(|byte| **byte == 0xff).count();
+                self.next += run;
+                (place, *end) = (place + run, *end + run);
+                continue;
+            }
+            let slot = slot(anchor);
+            if self.anchors.is_empty() {
+                self.anchors = vec![0; 1 << SLOT_BITS];
+            }
+            self.anchors[slot] = self.next + 1;
+            self.last = self.next;
+            self.next += STRIDE;
         }
     }
-    None
+
+    /// Returns where an anchor lies, if it was entered, and no other one took its slot.
+    fn find(&self, anchor: &[u8]) -> Option<usize> {
+        let place = self.anchors.get(slot(anchor))?.checked_sub(1)?;
+        (self.stream[place..place + ANCHOR] == *anchor).then_some(place)
+    }
+}
+
+/// Returns the slot of an anchor.
+fn slot(anchor: &[u8]) -> usize {
+    let number = u64::from_le_bytes(*anchor.first_chunk().expect("8 bytes"));
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
 /// Returns the length of the common beginning.
@@ -139,6 +194,19 @@ mod tests {
         // A byte behind a part may happen to be equal.
         let missing = contents.len() - parts.iter().map(|part| part.length).sum::<usize>();
         assert!((590..=600).contains(&missing), "{parts:?}");
+    }
+
+    #[test]
+    fn streams_that_are_nearly_equal_are_given_up() {
+        // Each window of the contents is found, and no part is long enough; a run of 255 takes no anchors.
+        let unit = [&[0xff; 257][..], &random(20, 8)].concat();
+        for contents in [unit.repeat(4000), random(21, 100).repeat(10_000)] {
+            let stream = [&[0xff; 2_000_000][..], &random(21, 250).repeat(1)].concat();
+            let parts = common_parts(&contents, &stream);
+            assert!(parts.iter().all(|part| part.length >= SHORTEST), "{parts:?}");
+        }
+        let (zeros, coded) = (vec![0; 20_000_000], random(22, 3000));
+        assert_eq!(common_parts(&zeros, &coded), []);
     }
 
     #[test]

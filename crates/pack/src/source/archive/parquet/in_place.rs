@@ -22,7 +22,7 @@ const READABLE: &str = "images of Parquet are read in place if four fifths of th
 /// # Errors
 /// [`Error::Io`].
 pub(in crate::source::archive) fn why_not_in_place(file: &ArchiveFile, roles: &Roles) -> Result<Option<String>, Error> {
-    let places = Arc::<Places>::default();
+    let places = Places::new(true);
     let opened = open(file, &places)?;
     // What is damaged was surveyed, and is rejected.
     let Ok(reader) = guarded(|| SerializedFileReader::new(opened)) else { return Ok(None) };
@@ -38,6 +38,11 @@ pub(in crate::source::archive) fn why_not_in_place(file: &ArchiveFile, roles: &R
     if chunks.any(prefixes) {
         return Ok(Some(format!("the images of column {image:?} have the encoding DELTA_BYTE_ARRAY ({READABLE})")));
     }
+    // A codec that leaves bytes as they are does not make them fewer.
+    let chunks = groups.iter().flat_map(|group| group.columns()).filter(|chunk| of_image(chunk));
+    let sizes =
+        chunks.map(|chunk| [chunk.compressed_size(), chunk.uncompressed_size()].map(|size| size.max(0) as u128));
+    let [stored, whole] = sizes.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
     let (mut as_is, mut all, mut codec) = (0u128, 0u128, None);
     for (number, group) in groups.iter().enumerate().step_by(groups.len().div_ceil(SAMPLED).max(1)) {
         for (column, chunk) in group.columns().iter().enumerate().filter(|(_, chunk)| of_image(chunk)) {
@@ -52,11 +57,13 @@ pub(in crate::source::archive) fn why_not_in_place(file: &ArchiveFile, roles: &R
             }
         }
     }
-    let Some(codec) = codec.filter(|_| as_is * 100 < all * IN_PLACE) else { return Ok(None) };
+    let shares = [(stored, whole), (as_is, all)];
+    let few = shares.into_iter().find(|(part, whole)| part * 100 < whole * IN_PLACE);
+    let Some((codec, (part, whole))) = codec.zip(few) else { return Ok(None) };
     let codec = codec.to_string();
-    let (name, share) = (codec.split('(').next().unwrap_or(&codec), as_is * 100 / all.max(1));
+    let (name, share) = (codec.split('(').next().unwrap_or(&codec), part * 100 / whole.max(1));
     Ok(Some(format!(
-        "the images of column {image:?} are compressed by {name}, which leaves {share} % of their bytes as they are ({READABLE})"
+        "the images of column {image:?} are compressed by {name}, which leaves at most {share} % of their bytes as they are ({READABLE})"
     )))
 }
 

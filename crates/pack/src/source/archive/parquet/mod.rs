@@ -43,7 +43,7 @@ const ROWS: usize = 16;
 /// # Errors
 /// [`Error::Io`] if the file cannot be opened, and those of the visitor.
 pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut dyn SampleVisitor) -> Result<(), Error> {
-    let places = Arc::<Places>::default();
+    let places = Places::new(visit.needs_places());
     let opened = open(file, &places)?;
     let mut rows = Rows { number: 0, places, visit };
     match guarded(|| SerializedFileReader::new(opened)) {
@@ -126,7 +126,9 @@ impl Rows<'_> {
     fn row(&mut self, range: std::ops::Range<u64>, row: Row, image: Option<&str>, roles: &Roles) -> Result<(), Error> {
         let (mut key, mut stored, mut elsewhere, mut fields, mut wrong) = (None, None, None, vec![], None);
         let mut strings = vec![];
-        row.get_column_iter().for_each(|(_, field)| byte_strings(field, &mut strings));
+        if self.visit.needs_places() {
+            row.get_column_iter().for_each(|(_, field)| byte_strings(field, &mut strings));
+        }
         let mut push = |name, field| {
             if let Err(reason) = push(name, field, &roles.nesting, &mut fields) {
                 wrong.get_or_insert(reason);
@@ -387,7 +389,7 @@ fn elements(list: &List) -> Option<Values> {
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Vec<String>>, Error> {
-    let opened = open(file, &Arc::default())?;
+    let opened = open(file, &Places::new(false))?;
     let reader = match guarded(|| SerializedFileReader::new(opened)) {
         Ok(reader) => reader,
         Err(error) => {

@@ -5,11 +5,12 @@ use super::common::common_parts;
 use crate::source::archive::sample::{StoredPart, StoredValue};
 use bytes::Bytes;
 use parquet::column::page::Page;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The places of the pages that values may still lie in.
-#[derive(Default)]
 pub(super) struct Places {
+    /// Whether somebody asks for places.
+    wanted: bool,
     read: Mutex<Option<ReadBytes>>,
     pages: Mutex<Vec<PagePlaces>>,
 }
@@ -20,34 +21,51 @@ struct ReadBytes {
     bytes: Bytes,
 }
 
-/// The contents of a page, and their parts that lie in the file, in order.
+/// The contents of a page, and what they were made of.
 struct PagePlaces {
     contents: Bytes,
-    parts: Vec<StoredPart>,
+    read: ReadBytes,
+    parts: OnceLock<Vec<StoredPart>>,
+}
+
+impl PagePlaces {
+    /// Returns the parts of the contents that lie in the file, in order.
+    fn parts(&self) -> &[StoredPart] {
+        self.parts.get_or_init(|| {
+            let in_file = |part: StoredPart| StoredPart { offset: part.offset + self.read.offset, ..part };
+            common_parts(&self.contents, &self.read.bytes).into_iter().map(in_file).collect()
+        })
+    }
 }
 
 impl Places {
+    /// Makes the places of a file; of none, unless they are `wanted`.
+    pub(super) fn new(wanted: bool) -> Arc<Self> {
+        Arc::new(Places { wanted, read: Mutex::default(), pages: Mutex::default() })
+    }
+
     /// Keeps what was read last.
     pub(super) fn set_read(&self, offset: u64, bytes: &Bytes) {
+        if !self.wanted {
+            return;
+        }
         *lock(&self.read) = Some(ReadBytes { offset, bytes: bytes.clone() });
     }
 
     /// Adds the page that was made of what was read last, and forgets those of which no value is left.
     pub(super) fn add(&self, page: &Page) {
-        let Some(ReadBytes { offset, bytes }) = lock(&self.read).take() else { return };
+        let Some(read) = lock(&self.read).take() else { return };
         let contents = page.buffer().clone();
-        let in_file = |part: StoredPart| StoredPart { offset: part.offset + offset, ..part };
-        let parts = common_parts(&contents, &bytes).into_iter().map(in_file).collect();
         let mut pages = lock(&self.pages);
         pages.retain(|page| !page.contents.is_unique());
-        pages.push(PagePlaces { contents, parts });
+        pages.push(PagePlaces { contents, read, parts: OnceLock::new() });
     }
 
     /// Returns how many bytes of the page that was added last lie in the file as they are, and how many it has; `None` without a page.
     pub(super) fn share(&self) -> Option<(u64, u64)> {
         let pages = lock(&self.pages);
         let page = pages.last()?;
-        Some((page.parts.iter().map(|part| part.length as u64).sum(), page.contents.len() as u64))
+        Some((page.parts().iter().map(|part| part.length as u64).sum(), page.contents.len() as u64))
     }
 
     /// Returns the parts of a value that lie in the file.
@@ -61,8 +79,9 @@ impl Places {
         let page = pages.iter().rev().find(inside)?;
         let start = value.as_ptr() as usize - page.contents.as_ptr() as usize;
         let end = start + value.len();
-        let first = page.parts.partition_point(|part| part.at + part.length <= start);
-        let parts = page.parts[first..].iter().take_while(|part| part.at < end).map(|part| {
+        let all = page.parts();
+        let first = all.partition_point(|part| part.at + part.length <= start);
+        let parts = all[first..].iter().take_while(|part| part.at < end).map(|part| {
             let (from, to) = (part.at.max(start), end.min(part.at + part.length));
             StoredPart { at: from - start, length: to - from, offset: part.offset + (from - part.at) as u64 }
         });

@@ -6,7 +6,7 @@
 //! | `server` | binding, addresses, the end by Ctrl-C |
 //! | `guard` | which requests are answered: `Host`, `Origin`, token; headers of every answer |
 //! | `routes` | from URLs to pages |
-//! | `app` | the dataset, and what is kept between requests |
+//! | `app`, `split_view` | the dataset and its splits, and what is kept between requests |
 //! | `query` | the state of a gallery as a URL |
 //! | `columns`, `condition` | columns of an index; conditions on them |
 //! | `matching`, `piece`, `sorting`, `selection` | the records of a gallery, in its order |
@@ -43,6 +43,7 @@ mod routes;
 mod selection;
 mod server;
 mod sorting;
+mod split_view;
 mod summary;
 mod text;
 mod trial;

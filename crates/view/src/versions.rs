@@ -1,6 +1,6 @@
 //! Versions of the dataset other than the one that is shown, opened for a comparison.
 
-use crate::app::SplitView;
+use crate::split_view::SplitView;
 use shardtool_read::{Dataset, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 

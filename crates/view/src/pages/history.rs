@@ -180,27 +180,29 @@ fn splits(app: &App, [a, b]: [Of<'_>; 2]) -> Markup {
     }
 }
 
-fn records(title: &str, (version, view): Of<'_>, (listed, count): &(Vec<Keyed>, u64)) -> Markup {
+fn records(title: &str, of: Of<'_>, (first, count): &(Vec<Keyed>, u64)) -> Markup {
     html! {
         @if *count > 0 {
             h4 { (title) }
             ul.groups { li {
-                @for record in listed { (picture(version, view, record.id, &record.key)) }
-                @if *count > listed.len() as u64 { span.quiet { "and " (text::count(count - listed.len() as u64)) " more" } }
+                @for record in first { (listed(of, record.id, &record.key)) }
+                @if *count > first.len() as u64 { span.quiet { "and " (text::count(count - first.len() as u64)) " more" } }
             } }
         }
     }
 }
 
-/// Renders the picture of a record, or its key if its split has no images.
-fn picture(version: u64, view: &SplitView, id: u64, key: &[u8]) -> Markup {
-    let (key, split) = (text::printable(key), view.split.name());
-    match view.split.manifest().has_images() {
-        true => html! {
-            img src=(format!("/-/version/{version}/{}/thumb/{id}", segment(split))) alt=(key) title=(key) loading="lazy";
-        },
+/// Renders a record of a list: its picture, or its key if its split has no images.
+fn listed(of: Of<'_>, id: u64, key: &[u8]) -> Markup {
+    let key = text::printable(key);
+    match of.1.split.manifest().has_images() {
+        true => html! { img src=(thumbnail(of, id)) alt=(key) title=(key) loading="lazy"; },
         false => html! { span { (text::fit(&key, 40)) } },
     }
+}
+
+fn thumbnail((version, view): Of<'_>, id: u64) -> String {
+    format!("/-/version/{version}/{}/thumb/{id}", segment(view.split.name()))
 }
 
 fn change(app: &App, record: &Changed, a: Of<'_>, b: Of<'_>) -> Markup {
@@ -212,7 +214,8 @@ fn change(app: &App, record: &Changed, a: Of<'_>, b: Of<'_>) -> Markup {
             tr {
                 @if n == 0 {
                     td rowspan=(record.features.len()) {
-                        (picture(b.0, b.1, record.ids[1], &record.key)) br;
+                        // The key beside it says what it is.
+                        @if b.1.split.manifest().has_images() { img src=(thumbnail(b, record.ids[1])) alt="" loading="lazy"; }
                         @if newest { a href=(format!("/{}/record/{}", segment(b.1.split.name()), record.ids[1])) { (key) } }
                         @else { (key) }
                     }

@@ -331,7 +331,7 @@ fn a_clone_in_the_place_of_its_dataset_keeps_the_shards() {
     fs::rename(set.join("dataset.json"), temp.path().join("dataset.json")).unwrap();
     let own = clone(&mine, &set, &CloneOptions::default(), &()).unwrap_err();
     assert!(matches!(own, Error::Destination(DestinationError::OtherDataset { .. })), "{own}");
-    // Its manifest, put there by hand, names files of its own.
+    // Its manifest, put there by hand, names the files in this folder.
     fs::copy(mine.join("dataset.json"), set.join("dataset.json")).unwrap();
     let before = snapshot(&set);
     let collected = gc(&set, &with!(GcOptions::default(), remove = true)).unwrap();

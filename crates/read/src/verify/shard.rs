@@ -48,7 +48,7 @@ pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Rep
     let mut report = Report { shards: 1, ..Report::default() };
     match split.check_allowed(number) {
         Ok(()) => {}
-        // The frames are checked without it. What is there and is no file is not opened.
+        // The frames are checked without it. A pipe or a device in its place is not opened.
         Err(Error::MissingIndex { path }) if std::fs::symlink_metadata(&path).is_err() => {}
         Err(error) => {
             report.add(error);

@@ -2,7 +2,7 @@
 
 use super::{Place, frame};
 use crate::app::{App, SplitView};
-use crate::comparison::{self, Changed, Comparison, Keyed};
+use crate::comparison::{Changed, Comparison, Keyed, compare, text_of};
 use crate::query::segment;
 use crate::text;
 use crate::versions::Version;
@@ -25,7 +25,7 @@ pub(crate) fn page(app: &App, compared: Option<(u64, u64)>) -> Markup {
             @match app.dataset.log() {
                 Ok(versions) => {
                     (list(app, &versions))
-                    @if let Some(numbers) = compared { (beside(app, numbers)) }
+                    @if let Some(numbers) = compared { (comparison(app, numbers)) }
                 }
                 Err(error) => p.note.bad { (text::printable_text(&Chain(&error).to_string())) },
             }
@@ -90,7 +90,7 @@ fn size(split: &LoggedSplit, before: Option<&LoggedVersion>) -> Markup {
     }
 }
 
-fn beside(app: &App, (from, to): (u64, u64)) -> Markup {
+fn comparison(app: &App, (from, to): (u64, u64)) -> Markup {
     let opened = (app.versions.open(&app.dataset, from), app.versions.open(&app.dataset, to));
     let (a, b) = match opened {
         (Ok(a), Ok(b)) => (a, b),
@@ -153,7 +153,7 @@ fn conventions(a: &Manifest, b: &Manifest) -> Markup {
 type Of<'v> = (u64, &'v SplitView);
 
 fn splits(app: &App, [a, b]: [Of<'_>; 2]) -> Markup {
-    let found = match comparison::compare(&a.1.split, &b.1.split) {
+    let found = match compare(&a.1.split, &b.1.split) {
         Ok(found) => found,
         Err(problem) => return html! { p.note { (text::printable_text(&Chain(&problem).to_string())) } },
     };
@@ -214,7 +214,7 @@ fn change(app: &App, record: &Changed, a: Of<'_>, b: Of<'_>) -> Markup {
             tr {
                 @if n == 0 {
                     td rowspan=(record.features.len()) {
-                        // The key beside it says what it is.
+                        // The key that follows says what it shows.
                         @if b.1.split.manifest().has_images() { img src=(thumbnail(b, record.ids[1])) alt="" loading="lazy"; }
                         @if newest { a href=(format!("/{}/record/{}", segment(b.1.split.name()), record.ids[1])) { (key) } }
                         @else { (key) }
@@ -234,7 +234,7 @@ fn values(view: &SplitView, id: u64, record: &Changed) -> Vec<String> {
     let Ok(example) = read.example() else { return vec![] };
     let text = |name: &String| {
         let class = |n| (manifest.label.as_ref() == Some(name)).then(|| format!("{} ({n})", view.class_name(n)));
-        comparison::text_of(&example, (name, manifest.dtype(name)), class)
+        text_of(&example, (name, manifest.dtype(name)), class)
     };
     record.features.iter().map(text).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The places of the pages that values may still lie in.
 pub(super) struct Places {
-    /// Whether somebody asks for places.
+    /// Whether the places are needed: of a source that stays where it is.
     wanted: bool,
     read: Mutex<Option<ReadBytes>>,
     pages: Mutex<Vec<PagePlaces>>,

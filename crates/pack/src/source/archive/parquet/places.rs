@@ -54,11 +54,19 @@ impl Places {
 
     /// Adds the page that was made of what was read last, and forgets those of which no value is left.
     pub(super) fn add(&self, page: &Page) {
-        let Some(read) = lock(&self.read).take() else { return };
+        let Some(ReadBytes { offset, bytes }) = lock(&self.read).take() else { return };
         let contents = page.buffer().clone();
         let mut pages = lock(&self.pages);
         pages.retain(|page| !page.contents.is_unique());
-        pages.push(PagePlaces { contents, read, parts: OnceLock::new() });
+        // What is not compressed is what was read. Kept twice, it would count as a page of which a value is left.
+        pages.push(match contents.as_ptr() == bytes.as_ptr() {
+            true => {
+                let whole = StoredPart { at: 0, length: contents.len(), offset };
+                let read = ReadBytes { offset, bytes: Bytes::new() };
+                PagePlaces { contents, read, parts: OnceLock::from(vec![whole]) }
+            }
+            false => PagePlaces { contents, read: ReadBytes { offset, bytes }, parts: OnceLock::new() },
+        });
     }
 
     /// Returns how many bytes of the page that was added last lie in the file as they are, and how many it has; `None` without a page.

@@ -250,6 +250,18 @@ impl Split {
         }
     }
 
+    /// As [`Split::check_allowed`], for a reader of the frames alone: an index that does not exist is not needed. A pipe or a device in
+    /// its place is an error.
+    ///
+    /// # Errors
+    /// As [`Split::check_allowed`].
+    pub(crate) fn check_frames_allowed(&self, number: usize) -> Result<()> {
+        match self.check_allowed(number) {
+            Err(Error::MissingIndex { path }) if std::fs::symlink_metadata(&path).is_err() => Ok(()),
+            checked => checked,
+        }
+    }
+
     /// Returns the number of the first record with this key; `None` if no record has it. Searches the indexes; of bare files, the
     /// records.
     ///

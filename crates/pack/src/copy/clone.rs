@@ -41,8 +41,8 @@ pub struct Cloned {
 /// other. A source that is moved, or whose shards `gc` removes, is missing in the clone; [`crate::copy()`] of a clone has all shards.
 ///
 /// # Errors
-/// [`Error::Read`] for damage of the source; [`Error::Io`]; [`DestinationError`] if the destination has another dataset, or the path
-/// of the source cannot be in a manifest. The same call continues after errors.
+/// [`Error::Read`] for damage of the source; [`Error::Io`], also for a source whose path cannot be in a manifest; [`DestinationError`]
+/// if the destination has another dataset, files of a pack, or a file with the name of a shard. The same call continues after errors.
 pub fn clone(
     source: &Path,
     destination: &Path,

@@ -46,14 +46,9 @@ impl OpenIndex {
 pub(super) fn verify(split: &Split, number: usize, options: &Options<'_>) -> Report {
     let (entry, path) = (&split.entry().shards[number], split.shard_path(number));
     let mut report = Report { shards: 1, ..Report::default() };
-    match split.check_allowed(number) {
-        Ok(()) => {}
-        // The frames are checked without it. A pipe or a device in its place is not opened.
-        Err(Error::MissingIndex { path }) if std::fs::symlink_metadata(&path).is_err() => {}
-        Err(error) => {
-            report.add(error);
-            return report;
-        }
+    if let Err(error) = split.check_frames_allowed(number) {
+        report.add(error);
+        return report;
     }
     let bare = split.is_bare();
     let index = if bare { None } else { open_index(entry, &path, &mut report) };

@@ -5,7 +5,8 @@
 //! `http://` requests with ranges.
 //!
 //! `s3s-fs` compares the conditions `If-None-Match` and `If-Match` with an object before it writes it. Here, such requests
-//! are answered one after the other, so that of two writers only one succeeds, as in S3.
+//! are answered one after the other, so that of two writers only one succeeds, as in S3; and no object is read meanwhile, since it
+//! would be given with the ETag of the other bytes.
 
 mod answer;
 mod checksums;
@@ -77,7 +78,7 @@ struct Shared {
     in_a_row: Mutex<HashMap<String, u64>>,
     ignore_conditions: bool,
     /// Held while a request with a condition is carried out.
-    conditional: tokio::sync::Mutex<()>,
+    conditional: tokio::sync::RwLock<()>,
     /// Requests from this number on are not answered until it grows; then they are refused.
     held_from: watch::Sender<u64>,
     /// Writes of objects whose names end so wait until it is empty.
@@ -114,7 +115,7 @@ impl Server {
             injected,
             in_a_row: Mutex::default(),
             ignore_conditions: options.ignore_conditions,
-            conditional: tokio::sync::Mutex::new(()),
+            conditional: tokio::sync::RwLock::new(()),
             held_from: watch::Sender::new(u64::MAX),
             held_name: watch::Sender::new(String::new()),
             waiting: zero(),

@@ -4,12 +4,12 @@ use crate::new_file::new_file_of;
 use crate::repository::Repository;
 use crate::request;
 use crate::url::{Service, Url, is_url};
-use crate::verb::{Commit, List, Payload, Put, Remove, Whole};
+use crate::verb::{Commit, List, ListTimes, Payload, Put, Remove, Whole};
 use crate::version::{Condition, Found, Version};
 use shardtool_format::checksum::crc32c;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The time for removing what a failed operation left. A store that is down should not delay its error message for long.
 const CLEAN_UP: Duration = Duration::from_secs(10);
@@ -117,6 +117,14 @@ pub fn find(path: &Path, limit: u64) -> io::Result<Option<Found>> {
 /// As [`crate::Object::open`].
 pub fn list(folder: &Path) -> io::Result<Vec<String>> {
     request::send(&Url::parse(folder)?, List::Folder)
+}
+
+/// As [`list`], with the time at which each object was written, by the store's clock.
+///
+/// # Errors
+/// As [`crate::Object::open`].
+pub fn list_with_times(folder: &Path) -> io::Result<Vec<(String, SystemTime)>> {
+    request::send(&Url::parse(folder)?, ListTimes)
 }
 
 /// Returns whether no object lies in a folder or below it, other than those with `ignored` in their names.

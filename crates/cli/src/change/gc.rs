@@ -12,7 +12,7 @@ use std::io::Write;
 /// List or remove files that no kept version of a dataset needs
 ///
 /// All versions are kept, unless --keep says otherwise; tagged ones always are. Only files with names that this program gives are
-/// removed, and nothing is removed without --yes.
+/// removed, and nothing is removed without --yes. In a store, files stay that were written less than 24 hours ago.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     if arguments.json {
         out.json(&json!({
             "files": collected.files, "bytes": collected.bytes, "versions": collected.versions, "removed": arguments.yes,
+            "recent": collected.recent,
         }))?;
         return Ok(Exit::Success);
     }
@@ -50,6 +51,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let files = text::plural(collected.files.len() as u64, "file");
     let verb = if arguments.yes { "removed" } else { "to remove (--yes removes them)" };
     writeln!(out, "{files}, {} {verb}", text::bytes(collected.bytes))?;
+    if collected.recent > 0 {
+        let files = text::plural(collected.recent, "further file");
+        writeln!(
+            out,
+            "{files} that no version names, but written less than 24 hours ago, so that a process may be about to name them"
+        )?;
+    }
     if !collected.versions.is_empty() {
         let versions: Vec<_> = collected.versions.iter().map(u64::to_string).collect();
         writeln!(out, "versions that are not kept: {}", versions.join(", "))?;

@@ -1,14 +1,16 @@
 //! Lets one call of a command that changes a dataset fail, or kills it. The dataset is what it was, or what it is meant to be, and its
 //! earlier versions are what they were; names of new files are random, so that contents are compared, not files.
 
-use crate::commands::shardtool;
+use crate::dataset::{Contents, Place, Shards};
 use crate::tracer::{End, Fault, Run, run};
 use crate::tree::copy;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// Commands that change the dataset `set`, which has two versions.
+/// Commands that change the dataset `set`, which has versions 1 to 4.
 pub(crate) const CHANGES: &[&[&str]] = &[
     &["delete", "set", "--where=note=b"],
     &["column", "add", "set", "scores.csv"],
@@ -16,45 +18,61 @@ pub(crate) const CHANGES: &[&[&str]] = &[
     &["column", "drop", "set", "note"],
     &["append", "further", "set", "--jobs=1"],
     &["append", "further", "set", "--jobs=1", "--replace"],
+    &["select", "set", "few", "--where=note=b"],
+    &["select", "set", "some", "--remove"],
     &["rollback", "set", "1"],
     &["compact", "set", "--jobs=1"],
-    &["tag", "set", "paper"],
+    &["tag", "set", "paper", "--at=2"],
+    &["gc", "set", "--keep=1", "--yes"],
     &["purge", "set", "--yes", "--jobs=1"],
 ];
+
+/// Versions before the newest one that a change must leave readable, unless it removes or purges them.
+const EARLIER: [&str; 3] = ["set@1", "set@2", "set@3"];
 
 /// A change, and the dataset before and after it.
 pub(crate) struct Changing {
     arguments: &'static [&'static str],
     template: PathBuf,
-    work: PathBuf,
+    work: Place,
     output: PathBuf,
+    /// How long it takes.
+    took: Duration,
     before: String,
     after: String,
-    /// Versions 1 and 2 before the change, and after it: only a purge changes them.
-    versions: [[String; 2]; 2],
+    /// Earlier versions before the change, and after it: only `gc` and `purge` change them.
+    earlier: [[Contents; EARLIER.len()]; 2],
 }
 
 impl Changing {
-    /// Makes the inputs in `folder`, and runs the command there without a fault.
-    pub(crate) fn new(arguments: &'static [&'static str], folder: &Path) -> Self {
-        let (template, work, output) = (folder.join("template"), folder.join("work"), folder.join("output"));
+    /// Makes the inputs in `folder`, and runs the command there without a fault. Returns `None` if a dataset with such shards refuses it.
+    pub(crate) fn new(arguments: &'static [&'static str], shards: Shards, folder: &Path) -> Option<Self> {
+        if shards == Shards::Cloned && arguments[0] == "purge" {
+            return None;
+        }
+        let (template, output) = (folder.join("template"), folder.join("output"));
         fs::create_dir_all(&template).unwrap();
-        changed(&template);
-        copy(&template, &work).unwrap();
-        let before = newest(&work).unwrap();
-        let earlier = || ["set@1", "set@2"].map(|version| contents(&work, version).unwrap());
-        let versions = earlier();
-        done(shardtool(arguments, &work));
-        let after = newest(&work).unwrap();
-        assert_ne!(before, after, "{arguments:?}");
-        let versions = [versions, earlier()];
-        assert_eq!(versions[0] != versions[1], arguments[0] == "purge", "{arguments:?}");
-        Changing { arguments, template, work, output, before, after, versions }
+        Place::in_folder(&template).make(shards);
+        let work = Place::in_folder(&folder.join("work"));
+        copy(&template, work.folder()).unwrap();
+        let before = work.newest().unwrap();
+        let earlier = || EARLIER.map(|version| work.contents(version));
+        let earlier_before = earlier();
+        assert!(earlier_before.iter().all(Result::is_ok), "{earlier_before:?}");
+        let started = Instant::now();
+        work.good(arguments);
+        let took = started.elapsed();
+        let after = work.newest().unwrap();
+        let earlier = [earlier_before, earlier()];
+        let rewrites = ["gc", "purge"].contains(&arguments[0]);
+        assert_eq!(earlier[0] != earlier[1], rewrites, "{arguments:?}: {earlier:?}");
+        assert_eq!(before == after, arguments[0] == "gc", "{arguments:?}");
+        Some(Changing { arguments, template, work, output, took, before, after, earlier })
     }
 
     /// Runs the change with a fault. Returns the call that failed, and what is wrong afterwards; `None` if it made fewer calls.
     pub(crate) fn fail(&self, nth: u64, fault: Fault) -> Option<(&'static str, Vec<String>)> {
-        copy(&self.template, &self.work).unwrap();
+        copy(&self.template, self.work.folder()).unwrap();
         let Run { end, failed } = run(&mut self.command(), Some((nth, fault)), &mut || ());
         let failed = failed?;
         let mut wrong = vec![];
@@ -67,24 +85,41 @@ impl Changing {
         if !is_expected || self.message().contains("panicked") {
             wrong.push(format!("{end:?}: {}", self.message()));
         }
-        wrong.extend(self.check("afterwards"));
-        let is_purge = self.arguments[0] == "purge";
-        if is_purge || self.now() == Ok(self.before.clone()) {
+        wrong.extend(self.check_next());
+        Some((failed, wrong))
+    }
+
+    /// Runs the change, and kills it after `share` of the time that it takes. Returns what is wrong afterwards.
+    pub(crate) fn kill(&self, share: f64) -> Vec<String> {
+        copy(&self.template, self.work.folder()).unwrap();
+        let mut command = self.work.command(self.arguments);
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(self.took.mul_f64(share));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        self.check_next()
+    }
+
+    /// Checks what a run has left, that the next one completes, and that `gc` then removes only what no version needs.
+    fn check_next(&self) -> Vec<String> {
+        let mut wrong = self.check("afterwards");
+        let rewrites = ["gc", "purge"].contains(&self.arguments[0]);
+        if rewrites || self.now() == Ok(self.before.clone()) {
             match run(&mut self.command(), None, &mut || ()).end {
                 End::Exit(0) if self.now() == Ok(self.after.clone()) => {}
                 end => wrong.push(format!("the next run: {end:?}: {}", self.message())),
             }
         }
-        if is_purge {
-            wrong.extend(self.check_purged());
+        if rewrites {
+            wrong.extend(self.check_rewritten());
         }
         // Removes what the attempts left.
-        let gc = shardtool(&["gc", "set", "--yes"], &self.work).output().unwrap();
+        let gc = self.work.command(&["gc", "set", "--yes"]).output().unwrap();
         if !gc.status.success() {
             wrong.push(format!("gc: {}", String::from_utf8_lossy(&gc.stderr)));
         }
         wrong.extend(self.check("after gc"));
-        Some((failed, wrong))
+        wrong
     }
 
     /// Checks that every version is whole, and the newest one is that before the change or after it.
@@ -94,35 +129,38 @@ impl Changing {
             Ok(now) if now == self.before || now == self.after => {}
             now => wrong.push(format!("{when}, the dataset is neither old nor new: {now:?}")),
         }
-        for (at, version) in ["set@1", "set@2"].into_iter().enumerate() {
-            match contents(&self.work, version) {
-                Ok(found) if self.versions.iter().any(|expected| found == expected[at]) => {}
-                found => wrong.push(format!("{when}, {version} is {found:?}")),
+        for (at, version) in EARLIER.into_iter().enumerate() {
+            let found = self.work.contents(version);
+            if !self.earlier.iter().any(|expected| same(&found, &expected[at])) {
+                wrong.push(format!("{when}, {version} is {found:?}"));
             }
         }
         wrong
     }
 
-    /// Checks that earlier versions have no purged record, and that its key is in no file.
-    fn check_purged(&self) -> Vec<String> {
+    /// Checks that earlier versions are as `gc` or `purge` leaves them, and that a purged key is in no file.
+    fn check_rewritten(&self) -> Vec<String> {
         let mut wrong = vec![];
-        for (at, version) in ["set@1", "set@2"].into_iter().enumerate() {
-            if contents(&self.work, version).as_ref() != Ok(&self.versions[1][at]) {
-                wrong.push(format!("{version} is not purged"));
+        for (at, version) in EARLIER.into_iter().enumerate() {
+            let found = self.work.contents(version);
+            if !same(&found, &self.earlier[1][at]) {
+                wrong.push(format!("{version} is not what {} leaves: {found:?}", self.arguments[0]));
             }
         }
-        let files = tree(&self.work.join("set"));
-        let has_key = |file: &&PathBuf| fs::read(file).unwrap().windows(9).any(|bytes| bytes == b"cat/0.jpg");
-        wrong.extend(files.iter().filter(has_key).map(|file| format!("{} has a purged key", file.display())));
+        if self.arguments[0] == "purge" {
+            let files = tree(&self.work.folder().join("set"));
+            let has_key = |file: &&PathBuf| fs::read(file).unwrap().windows(9).any(|bytes| bytes == b"cat/0.jpg");
+            wrong.extend(files.iter().filter(has_key).map(|file| format!("{} has a purged key", file.display())));
+        }
         wrong
     }
 
-    fn now(&self) -> Result<String, String> {
-        newest(&self.work)
+    fn now(&self) -> Contents {
+        self.work.newest()
     }
 
     fn command(&self) -> Command {
-        let mut command = shardtool(self.arguments, &self.work);
+        let mut command = self.work.command(self.arguments);
         let output = File::create(&self.output).unwrap();
         command.stdout(output.try_clone().unwrap()).stderr(output);
         command
@@ -133,61 +171,16 @@ impl Changing {
     }
 }
 
-/// Returns the records of a version with their features, and the number of its shards, after a verification; or the message of the
-/// command that fails.
-fn contents(folder: &Path, dataset: &str) -> Result<String, String> {
-    let text = |arguments: &[&str]| {
-        let Output { status, stdout, stderr } = shardtool(arguments, folder).output().unwrap();
-        match status.success() {
-            true => Ok(String::from_utf8_lossy(&stdout).into_owned()),
-            false => Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&[stdout, stderr].concat()))),
-        }
-    };
-    text(&["verify", dataset])?;
-    let info: serde_json::Value = serde_json::from_str(&text(&["info", dataset, "--json"])?).unwrap();
-    let mut listed = vec!["ls".to_owned(), dataset.to_owned(), "--json".to_owned()];
-    let names = info["features"].as_array().unwrap().iter().map(|feature| feature["name"].as_str().unwrap());
-    listed.extend(names.filter(|name| ["note", "score"].contains(name)).map(|name| format!("--column={name}")));
-    let rows = text(&listed.iter().map(String::as_str).collect::<Vec<_>>())?;
-    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
-    Ok(format!("{} {} {}", rows["listed"], info["features"], info["splits"][0]["shards"]))
-}
-
-/// As [`contents`] of the newest version, with its tags and the number of purged versions.
-fn newest(folder: &Path) -> Result<String, String> {
-    let log = shardtool(&["log", "set", "--json"], folder).output().unwrap();
-    let log = String::from_utf8_lossy(&log.stdout);
-    let [tags, purged] = ["paper", "\"purged\": true"].map(|text| log.matches(text).count());
-    Ok(format!("{} tags {tags} purged {purged}", contents(folder, "set")?))
+/// Returns whether a version has these contents; or is gone by name, as it should be.
+fn same(found: &Contents, expected: &Contents) -> bool {
+    match (found, expected) {
+        (Err(found), Err(expected)) => [found, expected].iter().all(|message| message.contains("has no version")),
+        _ => found == expected,
+    }
 }
 
 /// Returns the files in a folder and in folders in it.
 fn tree(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { tree(&path) } else { vec![path] }).collect()
-}
-
-fn done(mut command: Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A dataset with a column, of which a record is deleted: its versions are 1, 2 and 3.
-fn changed(folder: &Path) {
-    crate::commands::set(folder);
-    let rows = |value: fn(usize) -> String| -> String {
-        let keys = (0..3).flat_map(|n| ["cat", "dog"].map(|class| format!("{class}/{n}.jpg")));
-        keys.enumerate().map(|(at, key)| format!("{key},{}\n", value(at))).collect()
-    };
-    fs::write(folder.join("first.csv"), format!("key,note\n{}", rows(|at| ["a", "b"][at % 2].to_owned()))).unwrap();
-    fs::write(folder.join("scores.csv"), format!("key,score\n{}", rows(|at| at.to_string()))).unwrap();
-    fs::write(folder.join("notes.csv"), "key,note\ncat/1.jpg,c\n").unwrap();
-    fs::create_dir_all(folder.join("further/dog")).unwrap();
-    fs::copy(folder.join("photos/dog/0.jpg"), folder.join("further/dog/9.jpg")).unwrap();
-    done(shardtool(&["column", "add", "set", "first.csv"], folder));
-    fs::write(folder.join("gone.txt"), "cat/0.jpg\n").unwrap();
-    done(shardtool(&["delete", "set", "--keys=gone.txt"], folder));
-    // Rows of records that are deleted are unknown.
-    let scores = fs::read_to_string(folder.join("scores.csv")).unwrap();
-    fs::write(folder.join("scores.csv"), scores.replace("cat/0.jpg,0\n", "")).unwrap();
 }

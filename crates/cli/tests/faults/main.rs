@@ -5,15 +5,21 @@
 //! `scripts/campaign races` as many as asked.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[path = "../bucket/mod.rs"]
+mod bucket;
+mod change_races;
 mod changes;
 mod commands;
+mod dataset;
 mod races;
 mod sweep;
 mod tracer;
 mod tree;
 
+use change_races::Rivals;
 use changes::{CHANGES, Changing};
 use commands::{COMMANDS, NEIGHBOURS, Writing};
+use dataset::{Place, Shards};
 use races::Pair;
 use std::path::Path;
 use std::sync::Mutex;
@@ -138,12 +144,66 @@ fn each_fault(
     report
 }
 
+/// Returns the changes, of a dataset with its own shards and of a clone. A sample has every second one of the clone.
+fn changes(whole: bool) -> Vec<(&'static [&'static str], Shards)> {
+    let cloned = CHANGES.iter().enumerate().filter(|(at, _)| whole || at % 2 == 0).map(|(_, change)| *change);
+    CHANGES.iter().map(|change| (*change, Shards::Own)).chain(cloned.map(|change| (change, Shards::Cloned))).collect()
+}
+
 #[test]
 fn a_fault_in_any_call_of_a_change_leaves_the_version_before_or_after_it() {
     let whole = std::env::var_os("SHARDTOOL_ALL_FAULTS").is_some();
-    on_all_cores(CHANGES, |arguments, folder| {
-        let changing = Changing::new(arguments, folder);
-        each_fault(&arguments.join(" "), whole, |nth, fault| changing.fail(nth, fault))
+    on_all_cores(&changes(whole), |(arguments, shards), folder| {
+        let Some(changing) = Changing::new(arguments, *shards, folder) else { return Report::default() };
+        let name = format!("{} of {shards:?}", arguments.join(" "));
+        each_fault(&name, whole, |nth, fault| changing.fail(nth, fault))
+    });
+}
+
+#[test]
+fn a_kill_at_any_time_of_a_change_leaves_the_version_before_or_after_it() {
+    let kills = number("SHARDTOOL_KILLS");
+    let changes = changes(kills.is_some());
+    let each = kills.map_or(1, |kills| kills.div_ceil(changes.len() as u64));
+    on_all_cores(&changes, |(arguments, shards), folder| {
+        let (mut report, mut random) = (Report::default(), Random(11 * arguments.len() as u64));
+        let Some(changing) = Changing::new(arguments, *shards, folder) else { return report };
+        for _ in 0..each {
+            let share = random.below(1100) as f64 / 1000.0;
+            let context = format!("{arguments:?} of {shards:?}, killed after {share} of its time");
+            report.add(&context, changing.kill(share));
+        }
+        report
+    });
+}
+
+/// One of this many pairs of changes is tried without a number in `SHARDTOOL_RACES`.
+const PAIRS_LEFT_OUT: usize = 7;
+
+#[test]
+fn two_changes_at_once_leave_what_one_after_the_other_leaves() {
+    let races = number("SHARDTOOL_RACES");
+    let pairs = CHANGES.iter().enumerate().flat_map(|(at, first)| CHANGES[at..].iter().map(|second| [*first, *second]));
+    let places = pairs.flat_map(|pair| [(pair, false), (pair, true)]);
+    let mut tried: Vec<_> = places.filter(|(pair, in_store)| !in_store || change_races::run_in_stores(pair)).collect();
+    if races.is_none() {
+        let mut at = 0;
+        tried.retain(|_| {
+            at += 1;
+            at % PAIRS_LEFT_OUT == 0
+        });
+    }
+    let each = races.map_or(1, |races| races.div_ceil(tried.len() as u64));
+    on_all_cores(&tried, |(commands, in_store), folder| {
+        let place = if *in_store { Place::in_store() } else { Place::in_folder(folder) };
+        let rivals = Rivals::new(place, *commands);
+        let (mut report, mut random) = (Report::default(), Random(commands[0].len() as u64));
+        for _ in 0..each {
+            let (refused, wrong) = rivals.run(Duration::from_micros(random.below(12_000)));
+            report.refused += usize::from(refused);
+            report.add(if *in_store { "at once in a store" } else { "at once" }, wrong);
+        }
+        report
     });
 }
 

@@ -1,13 +1,14 @@
 //! Changes of a dataset in an S3 server: what they make in a folder, whatever ends the process or changes the dataset at the same time.
 
 use crate::bucket::{Bucket, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 use shardtool_decode::{PixelsRef, encode_jpeg};
 use shardtool_store_server::Options;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const URL: &str = "s3://bucket/data/set";
 
@@ -104,7 +105,6 @@ fn changes_make_what_they_make_in_a_folder() {
     assert_eq!(contents(&bucket, &format!("{URL}@paper")), contents(&bucket, "here@2"));
     let log = bucket.good(&["log", URL]);
     assert!(log.contains("withdrawn") && log.contains("[paper]"), "{log}");
-    bucket.refused(&["gc", URL], "from datasets on a disk only");
     bucket.refused(&["delete", URL, "--keys", "gone.txt"], "cat/0.jpg");
     bucket.refused(&["append", "further", URL], "cat/12.jpg");
     // A copy of all versions, and of one.
@@ -115,6 +115,93 @@ fn changes_make_what_they_make_in_a_folder() {
     let left: Vec<_> =
         crate::bucket::files(&bucket.path("s3")).into_keys().filter(|name| name.contains(".lock")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Lets the files of the dataset be as old as this.
+fn age(bucket: &Bucket, days: u64) {
+    let since = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+    let folder = bucket.path("s3/bucket/data/set");
+    for name in crate::bucket::files(&folder).into_keys() {
+        fs::File::options().write(true).open(folder.join(name)).unwrap().set_modified(since).unwrap();
+    }
+}
+
+#[test]
+fn gc_removes_what_no_version_names_and_is_a_day_old() {
+    let bucket = Bucket::new(Options::default());
+    prepare(&bucket);
+    for change_of in ["delete {} --keys gone.txt", "compact {} --jobs 1", "append further {} --jobs 1"] {
+        change(&bucket, change_of, URL);
+    }
+    let folder = bucket.path("s3/bucket/data/set");
+    let files = || -> BTreeSet<String> { crate::bucket::files(&folder).into_keys().collect() };
+    let gc = |more: &[&str]| -> Value {
+        serde_json::from_str(&bucket.good(&[&["gc", URL, "--json"], more].concat())).unwrap()
+    };
+    let newest = contents(&bucket, URL).unwrap();
+    // What killed changes left, and files of the user.
+    let left = ["_columns/0123456789abcdef.columns", "train-1234567890123456-00000.tfrecord"];
+    for name in left.into_iter().chain(["notes.txt", "_columns/notes.txt"]) {
+        fs::write(folder.join(name), "left").unwrap();
+    }
+    let before = files();
+    let kept = gc(&["--yes"]);
+    assert_eq!((&kept["files"], &kept["recent"]), (&json!([]), &json!(2)), "{kept}");
+    assert_eq!(files(), before);
+    age(&bucket, 2);
+    // The list writes nothing, and names what is then removed.
+    let listed = gc(&[]);
+    assert_eq!(listed["files"], json!(["train-1234567890123456-00000.tfrecord", "_columns/0123456789abcdef.columns"]));
+    assert_eq!((files(), &listed["removed"]), (before.clone(), &json!(false)));
+    assert_eq!(gc(&["--yes"])["files"], listed["files"]);
+    assert_eq!(files(), before.iter().filter(|name| !left.contains(&name.as_str())).cloned().collect());
+    // An old file of an append that is running: its lock was written just now.
+    let running = ["train-6543210987654321-00000.tfrecord", ".pack-train-6543210987654321.json"];
+    running.iter().for_each(|name| fs::write(folder.join(name), "under way").unwrap());
+    age(&bucket, 2);
+    fs::write(folder.join(".pack-train-6543210987654321.lock"), "{}").unwrap();
+    assert_eq!(gc(&["--yes"])["files"], json!([]));
+    fs::remove_file(folder.join(".pack-train-6543210987654321.lock")).unwrap();
+    assert_eq!(gc(&["--yes"])["files"].as_array().unwrap().len(), 2);
+    // Of one version. A young file of a version that is no longer kept stays until it is a day old.
+    let young = folder.join("_index/train-00000.tfrecord.index");
+    fs::File::options().write(true).open(&young).unwrap().set_modified(SystemTime::now()).unwrap();
+    let removed = gc(&["--keep", "1", "--yes"]);
+    assert_eq!((&removed["versions"], &removed["recent"]), (&json!([1, 2, 3]), &json!(1)));
+    let gone = removed["files"].as_array().unwrap();
+    assert!(
+        ["train-00000.tfrecord", "_versions/000001.json"].iter().all(|name| gone.contains(&json!(name))),
+        "{gone:?}"
+    );
+    assert_eq!(contents(&bucket, URL).unwrap(), newest);
+    bucket.refused(&["ls", &format!("{URL}@2")], "has no version");
+    age(&bucket, 2);
+    assert_eq!(gc(&["--yes"])["files"], json!(["_index/train-00000.tfrecord.index"]));
+    assert!(["notes.txt", "_columns/notes.txt"].iter().all(|name| files().contains(*name)));
+    assert_eq!(contents(&bucket, URL).unwrap(), newest);
+}
+
+#[test]
+fn gc_is_refused_while_a_change_is_made() {
+    let bucket = Bucket::new(Options::default());
+    prepare(&bucket);
+    change(&bucket, "delete {} --keys gone.txt", URL);
+    age(&bucket, 2);
+    // A change that has joined, and has not put its manifest in place.
+    bucket.server.hold_writes_of("/dataset.json");
+    let mut child = bucket.shardtool(["tag", URL, "paper"]);
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let since = Instant::now();
+    while bucket.server.waiting() == 0 {
+        assert!(since.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bucket.refused(&["gc", URL, "--yes"], "wait until it ends");
+    bucket.server.let_pass();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    bucket.good(&["gc", URL, "--yes"]);
+    assert_eq!(contents(&bucket, &format!("{URL}@paper")), contents(&bucket, URL));
 }
 
 #[test]

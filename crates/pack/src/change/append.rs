@@ -1,13 +1,13 @@
 //! Adds records to splits: packs a source into further shards, which the new version names after those that it has.
 
 use super::base;
-use super::commit::{Basis, commit, each_shard};
+use super::commit::{Basis, are_useless, beside_others, commit, discard, each_shard};
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, views};
 use crate::commit::{Directory, unique};
 use crate::error::ShardError;
 use crate::pack::{PackedShards, write_split_shards};
-use crate::place::{Place, StoreFolder};
+use crate::place::{self, Place, StoreFolder};
 use crate::progress::Progress;
 use crate::purged_keys;
 use crate::split::manifest_store;
@@ -101,11 +101,10 @@ pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Append
     if options.change.dry_run {
         return Ok(Appended { version: None, splits, new_classes, absent: absent(&dataset, &plans) });
     }
-    if shardtool_store::is_url(dataset.path()) {
-        write::<StoreFolder>(&dataset, &plans, &packing, options, new_classes, progress)
-    } else {
-        write::<Directory>(&dataset, &plans, &packing, options, new_classes, progress)
-    }
+    beside_others(&dataset, || match shardtool_store::is_url(dataset.path()) {
+        true => write::<StoreFolder>(&dataset, &plans, &packing, options, new_classes, progress),
+        false => write::<Directory>(&dataset, &plans, &packing, options, new_classes, progress),
+    })
 }
 
 /// Checks as much of a plan as is known before the source is read, and returns what it would append.
@@ -221,10 +220,14 @@ fn write<P: Place>(
     let mut added: Vec<Added<P>> = vec![];
     let written = pack_all(dataset, plans, packing, options, progress, &mut added)
         .and_then(|()| put(dataset, plans, &added, options, &new_classes));
-    if written.is_err() {
+    if let Err(error) = &written {
         // Packed again with other keys or options, they would be others.
-        let refused = matches!(written, Err(Error::Shard(_) | Error::Destination(_)));
-        added.iter().filter(|_| refused).for_each(|added| added.packed.discard());
+        for Added { packed, .. } in &added {
+            let files: Vec<_> = packed.split.shards.iter().flat_map(place::files_of_shard).collect();
+            if are_useless(&packed.place, error, &files) {
+                packed.discard();
+            }
+        }
     }
     let version = written?;
     added.iter().try_for_each(|added| added.packed.finish())?;
@@ -364,8 +367,8 @@ fn put<P: Place>(
             Ok(())
         },
     );
-    if made.is_err() {
-        file.discard();
+    if let Err(error) = &made {
+        discard(place, error, &[file.path()]);
     }
     made
 }

@@ -56,14 +56,17 @@ pub(super) fn folder(dataset: &Dataset) -> PathBuf {
 /// # Errors
 /// [`ShardError::NoDataset`], [`Error::Io`].
 pub(super) fn directory(dataset: &Dataset) -> Result<Directory, Error> {
-    Directory::open(dataset.path())?.ok_or_else(|| Error::Shard(ShardError::NoDataset { path: folder(dataset) }))
+    Directory::open(dataset.path())?.ok_or_else(|| no_dataset(dataset.path()))
 }
 
 /// Returns the newest manifest.
 ///
 /// # Errors
 /// [`ShardError::NoDataset`], [`Error::Io`].
-pub(super) fn manifest(directory: &Directory) -> Result<Manifest, Error> {
-    let none = || Error::Shard(ShardError::NoDataset { path: Place::path(directory).to_owned() });
-    Place::manifest(directory)?.ok_or_else(none)
+pub(super) fn manifest<P: Place>(place: &P) -> Result<Manifest, Error> {
+    place.manifest()?.ok_or_else(|| no_dataset(place.path()))
+}
+
+pub(super) fn no_dataset(path: &Path) -> Error {
+    Error::Shard(ShardError::NoDataset { path: path.to_owned() })
 }

@@ -4,9 +4,11 @@
 use super::{ChangeOptions, NewVersion};
 use crate::Error;
 use crate::error::{DestinationError, ShardError};
-use crate::place::Place;
+use crate::place::{self, Place};
 use shardtool_format::manifest::{Manifest, Shard};
+use shardtool_read::Dataset;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// What a change is based on.
 #[derive(Debug, Clone, Default)]
@@ -78,9 +80,7 @@ pub(super) fn commit<P: Place>(
             return Ok(None);
         }
         if !basis.stands(base, &newest) {
-            let command = newest.versions.as_ref().map_or("pack", |versions| &versions.command).to_owned();
-            let (destination, version) = (place.path().to_owned(), newest.version_number());
-            return Err(Error::Destination(DestinationError::CameFirst { destination, version, command }));
+            return Err(came_first(place.path(), &newest));
         }
         let mut next = newest.next_version(b"", command);
         if let Some(versions) = &mut next.versions {
@@ -98,6 +98,48 @@ pub(super) fn commit<P: Place>(
         Ok(Some(next))
     })?;
     Ok(made.expect("an edit was made, or it failed"))
+}
+
+/// Makes a change of a dataset. One that fails because of what another change has made or removed since the dataset was opened fails
+/// with [`DestinationError::CameFirst`].
+pub(super) fn beside_others<T>(dataset: &Dataset, change: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    use DestinationError::{InTheWay, Incompatible};
+    change().map_err(|error| match &error {
+        Error::Destination(InTheWay { .. } | Incompatible { .. }) | Error::Read(_) => {
+            match Dataset::open(dataset.path()) {
+                Ok(newest) if newest.version() != dataset.version() => came_first(dataset.path(), newest.manifest()),
+                _ => error,
+            }
+        }
+        _ => error,
+    })
+}
+
+/// Returns the error of a change that the change of the newest version came before.
+fn came_first(dataset: &Path, newest: &Manifest) -> Error {
+    let command = newest.versions.as_ref().map_or("pack", |versions| &versions.command).to_owned();
+    let (destination, version) = (dataset.to_owned(), newest.version_number());
+    Error::Destination(DestinationError::CameFirst { destination, version, command })
+}
+
+/// Removes the new files of a change that was not made, if they are of no use ([`are_useless`]).
+pub(super) fn discard<P: Place>(place: &P, error: &Error, files: &[PathBuf]) {
+    if are_useless(place, error, files) {
+        files.iter().for_each(|file| drop(place.remove(file)));
+    }
+}
+
+/// Returns whether the new files of a change that ended with this error may be removed: it was refused, and no kept version names any of
+/// them. A version does if an equal change has made them too, or if this one was made and only its answer was lost. After any other
+/// error, the manifest may be in place already. `gc` removes what stays and no version names.
+pub(super) fn are_useless<P: Place>(place: &P, error: &Error, files: &[PathBuf]) -> bool {
+    if !matches!(error, Error::Shard(_) | Error::Destination(_)) {
+        return false;
+    }
+    let (Ok(Some(newest)), Ok(kept)) = (place.manifest(), place::kept_manifests(place)) else { return false };
+    let manifests = kept.iter().map(|(_, manifest)| manifest).chain([&newest]);
+    let mut named = manifests.flat_map(|manifest| place::files_of(place.path(), manifest));
+    !named.any(|file| files.contains(&file))
 }
 
 /// Calls `change` with each shard of these files.

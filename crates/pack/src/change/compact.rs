@@ -2,14 +2,14 @@
 
 use super::append::shards_name;
 use super::base;
-use super::commit::{Basis, commit};
+use super::commit::{Basis, beside_others, commit, discard};
 use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, views};
 use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::metadata::RecordStripper;
-use crate::place::{Place, StoreFolder};
+use crate::place::{self, Place, StoreFolder};
 use crate::progress::Progress;
 use crate::reshard::{ReshardOptions, Resharding};
 use crate::{Error, Shards};
@@ -81,11 +81,10 @@ pub fn compact(dataset: &Path, options: &CompactOptions, progress: &dyn Progress
     if manifest.is_opaque() && !named {
         return Err(Error::Shard(ShardError::OpaqueKeys { path: base::folder(&dataset) }));
     }
-    if shardtool_store::is_url(dataset.path()) {
-        write::<StoreFolder>(&dataset, &splits, options, progress)
-    } else {
-        write::<Directory>(&dataset, &splits, options, progress)
-    }
+    beside_others(&dataset, || match shardtool_store::is_url(dataset.path()) {
+        true => write::<StoreFolder>(&dataset, &splits, options, progress),
+        false => write::<Directory>(&dataset, &splits, options, progress),
+    })
 }
 
 /// Returns the splits that have something to compact.
@@ -169,12 +168,9 @@ fn write<P: Place>(
         }
         Ok(())
     });
-    if made.is_err() {
-        file.discard();
-        for shard in new.iter().flat_map(|split| &split.shards) {
-            let _ = place.remove(&names::index_path(Path::new(&shard.file)));
-            let _ = place.remove(Path::new(&shard.file));
-        }
+    if let Err(error) = &made {
+        let shards = new.iter().flat_map(|split| &split.shards).flat_map(place::files_of_shard);
+        discard(&place, error, &shards.chain([file.path()]).collect::<Vec<_>>());
     }
     compacted.version = Some(made?);
     Ok(compacted)

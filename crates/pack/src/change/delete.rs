@@ -1,7 +1,7 @@
 //! Deletes records: a bitmap for each shard that has some of them. The shards stay as they are.
 
 use super::chosen::{Chosen, ChosenRecords};
-use super::commit::{Basis, commit, each_shard, names_file};
+use super::commit::{Basis, beside_others, commit, discard, each_shard, names_file};
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion};
 use super::{base, views};
@@ -70,13 +70,12 @@ pub fn delete(dataset: &Path, options: &DeleteOptions, progress: &dyn Progress) 
     let number = |split: &Split| dataset.splits().iter().position(|other| other.name() == split.name());
     let splits = base::splits(&dataset, &options.splits)?.into_iter();
     let splits: Vec<(usize, &Split)> = splits.filter_map(|split| Some((number(split)?, split))).collect();
-    let chosen = Chosen::find(&dataset, &splits, &options.records, progress)?;
+    let chosen = beside_others(&dataset, || Chosen::find(&dataset, &splits, &options.records, progress))?;
     chosen.check_unknown(&dataset, options.ignore_unknown)?;
-    if shardtool_store::is_url(dataset.path()) {
-        write::<StoreFolder>(&dataset, &chosen, options)
-    } else {
-        write::<Directory>(&dataset, &chosen, options)
-    }
+    beside_others(&dataset, || match shardtool_store::is_url(dataset.path()) {
+        true => write::<StoreFolder>(&dataset, &chosen, options),
+        false => write::<Directory>(&dataset, &chosen, options),
+    })
 }
 
 fn write<P: Place>(dataset: &Dataset, chosen: &Chosen, options: &DeleteOptions) -> Result<Deleted, Error> {
@@ -128,8 +127,8 @@ fn write<P: Place>(dataset: &Dataset, chosen: &Chosen, options: &DeleteOptions) 
             Ok(())
         },
     );
-    if made.is_err() {
-        file.discard();
+    if let Err(error) = &made {
+        discard(&place, error, &[file.path()]);
     }
     deleted.version = Some(made?);
     Ok(deleted)

@@ -2,14 +2,15 @@
 //! longer kept. Only files whose names this format gives, and not those of a split whose pack is not finished.
 
 use super::base;
+use super::delete::LOCK;
 use crate::Error;
-use crate::commit::{Directory, Lock, final_name};
-use crate::error::ShardError;
-use crate::place::{self, Place};
-use crate::split::files::{SplitFiles, grown_split, unfinished_among};
+use crate::commit::{Lock, final_name};
+use crate::place::{self, Place, StoreFolder};
+use crate::split::files::{SplitFiles, grown_split, lock_file, unfinished_among};
 use shardtool_format::names;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Options of [`gc`].
 #[derive(Debug, Clone, Default)]
@@ -31,69 +32,113 @@ pub struct Collected {
     pub bytes: u64,
     /// The versions that are no longer kept.
     pub versions: Vec<u64>,
+    /// Files in a store that no kept version names, and that stay because they were written less than 24 hours ago: a process may be
+    /// about to name them.
+    pub recent: u64,
 }
 
-/// Lists or removes the files of a dataset on a disk that no kept version names.
+/// How old a file in a store must be before it is removed.
+const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
+/// The folders of a dataset that have files.
+const FOLDERS: [&str; 4] = ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER];
+
+/// Lists or removes the files of a dataset that no kept version names.
+///
+/// On a disk, no other process writes meanwhile. In a store, no change is made meanwhile, but a pack of a further split may be: files
+/// that were written less than 24 hours ago stay.
 ///
 /// # Errors
-/// [`ShardError::StoreGc`] for a dataset in a store; [`DestinationError::Locked`](crate::DestinationError) while another process
-/// writes; [`Error::Io`].
+/// [`DestinationError::Locked`](crate::DestinationError), in a store [`DestinationError::Claimed`](crate::DestinationError), while
+/// another process writes; [`DestinationError::NoConditions`](crate::DestinationError) for a store without conditions; [`Error::Io`].
 pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
     let dataset = base::open(dataset, &[])?;
-    if shardtool_store::is_url(dataset.path()) {
-        return Err(Error::Shard(ShardError::StoreGc { path: base::folder(&dataset) }));
-    }
     if options.keep == Some(0) {
         return Err(Error::Option { option: "keep", expected: "at least one version: the newest" });
     }
+    if shardtool_store::is_url(dataset.path()) {
+        let folder = match options.remove {
+            true => StoreFolder::alone(dataset.path(), LOCK)?,
+            // A list needs no right to write.
+            false => StoreFolder::open(dataset.path())?.ok_or_else(|| base::no_dataset(dataset.path()))?,
+        };
+        let recent = folder.recent(LOCK, &FOLDERS, RECENT)?;
+        return collect(&folder, options, &recent);
+    }
     let directory = base::directory(&dataset)?;
     let _lock = Lock::own_dataset(&directory)?;
-    collect(&directory, options)
+    collect(&directory, options, &HashSet::new())
 }
 
-/// Lists or removes the files of a dataset that no kept version names. The caller has the dataset's lock.
-pub(super) fn collect(directory: &Directory, options: &GcOptions) -> Result<Collected, Error> {
-    let newest = base::manifest(directory)?;
-    let last = newest.version_number();
-    let tagged: HashSet<u64> = newest.versions.iter().flat_map(|v| &v.tags).map(|tag| tag.number).collect();
-    let oldest = options.keep.map_or(0, |keep| (last + 1).saturating_sub(keep));
-    let mut collected = Collected::default();
-    let mut named: HashSet<PathBuf> = place::files_of(Place::path(directory), &newest).collect();
-    for (number, manifest) in place::kept_manifests(directory)? {
-        if number >= oldest || tagged.contains(&number) {
-            named.extend(place::files_of(Place::path(directory), &manifest));
-            named.insert(names::version_path(number));
-        } else {
-            collected.versions.push(number);
-        }
-    }
-    let root = Place::names(directory, Path::new(""))?;
-    let unfinished = unfinished_among(root.iter().filter_map(|name| name.to_str())).into_iter();
-    let packed: Vec<_> = unfinished
-        .filter(|split| grown_split(split).is_none())
-        .map(|split| SplitFiles::new(directory.clone(), &split))
-        .collect();
-    for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
-        for name in Place::names(directory, Path::new(folder))? {
+/// Lists or removes the files of a dataset that no kept version names, other than `recent` ones. No change is made meanwhile.
+pub(super) fn collect<P: Place>(place: &P, options: &GcOptions, recent: &HashSet<PathBuf>) -> Result<Collected, Error> {
+    let kept = Kept::by(place, options)?;
+    let mut collected = Collected { versions: kept.others.clone(), ..Collected::default() };
+    let root = place.names(Path::new(""))?;
+    let unfinished = unfinished_among(root.iter().filter_map(|name| name.to_str()));
+    let (grown, others): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|split| grown_split(split).is_some());
+    let packed: Vec<_> = others.iter().map(|split| SplitFiles::new(place.clone(), split)).collect();
+    // Appends that are running write their locks again and again.
+    let is_running = |split: &&String| recent.contains(Path::new(&lock_file(split)));
+    let running: Vec<_> = grown.iter().filter(is_running).collect();
+    for folder in FOLDERS {
+        for name in place.names(Path::new(folder))? {
             let path = Path::new(folder).join(&name);
-            let is_packed =
-                |name: &str| packed.iter().any(|split| split.is_written_name(final_name(name).unwrap_or(name)));
+            let is_packed = |name: &str| {
+                packed.iter().any(|split| split.is_written_name(final_name(name).unwrap_or(name)))
+                    || running.iter().any(|split| name.contains(split.as_str()))
+            };
             let ours = name.to_str().is_some_and(|name| is_ours(folder, name) && !is_packed(name));
-            if ours && !named.contains(&path) {
-                collected.bytes += Place::length(directory, &path)?.unwrap_or(0);
-                collected.files.push(path);
+            if !ours || kept.files.contains(&path) {
+                continue;
             }
+            if recent.contains(&path) && folder != names::VERSIONS_FOLDER {
+                collected.recent += 1;
+                continue;
+            }
+            collected.bytes += place.length(&path)?.unwrap_or(0);
+            collected.files.push(path);
         }
     }
     if options.remove {
         // Manifests first: a version whose files are gone must not be opened.
         let (versions, others): (Vec<_>, Vec<_>) =
             collected.files.iter().cloned().partition(|path| path.starts_with(names::VERSIONS_FOLDER));
-        Place::remove_all(directory, &versions)?;
-        Place::remove_all(directory, &others)?;
-        Place::sync(directory, Path::new(""))?;
+        place.remove_all(&versions)?;
+        // A pack may have named some meanwhile.
+        let named = Kept::by(place, options)?.files;
+        let others: Vec<_> = others.into_iter().filter(|path| !named.contains(path)).collect();
+        place.remove_all(&others)?;
+        collected.files.retain(|path| !named.contains(path));
+        place.sync(Path::new(""))?;
     }
     Ok(collected)
+}
+
+/// What the kept versions name.
+struct Kept {
+    /// Files, by their paths in the dataset.
+    files: HashSet<PathBuf>,
+    /// The other versions.
+    others: Vec<u64>,
+}
+
+impl Kept {
+    fn by<P: Place>(place: &P, options: &GcOptions) -> Result<Self, Error> {
+        let newest = base::manifest(place)?;
+        let last = newest.version_number();
+        let tagged: HashSet<u64> = newest.versions.iter().flat_map(|v| &v.tags).map(|tag| tag.number).collect();
+        let oldest = options.keep.map_or(0, |keep| (last + 1).saturating_sub(keep));
+        let mut kept = Kept { files: place::files_of(place.path(), &newest).collect(), others: vec![] };
+        for (number, manifest) in place::kept_manifests(place)? {
+            if number >= oldest || tagged.contains(&number) {
+                kept.files.extend(place::files_of(place.path(), &manifest));
+                kept.files.insert(names::version_path(number));
+            } else {
+                kept.others.push(number);
+            }
+        }
+        Ok(kept)
+    }
 }
 
 /// Returns whether this format gives a file of a folder its name: a shard, its index, a column, a bitmap, the manifest of a version, or

@@ -97,13 +97,8 @@ impl<'p, P: Place> PartsFile<'p, P> {
         Ok(())
     }
 
-    /// Removes the finished file, since the change was refused.
-    pub(super) fn discard(&self) {
-        // What stays is named by no version, and `gc` removes it.
-        let _ = self.place.remove(&self.path());
-    }
-
-    fn path(&self) -> PathBuf {
+    /// Returns its path in the dataset.
+    pub(super) fn path(&self) -> PathBuf {
         Path::new(names::COLUMNS_FOLDER).join(&self.name)
     }
 }

@@ -1,7 +1,7 @@
 //! Makes and removes views: some records of a split under a name, which stay the same when the split grows.
 
 use super::chosen::{Chosen, ChosenRecords};
-use super::commit::{Basis, commit};
+use super::commit::{Basis, beside_others, commit, discard};
 use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, base, views};
@@ -79,7 +79,7 @@ pub fn select(dataset: &Path, name: &str, options: &SelectOptions, progress: &dy
     };
     let of = dataset.manifest().views().iter().find(|view| view.name == from.name());
     let split = dataset.split(of.map_or(from.name(), |view| &view.split))?;
-    let chosen = Chosen::find(&dataset, &[(0, from)], &options.records, progress)?;
+    let chosen = beside_others(&dataset, || Chosen::find(&dataset, &[(0, from)], &options.records, progress))?;
     chosen.check_unknown(&dataset, options.ignore_unknown)?;
     let mut selected = Selected {
         version: None,
@@ -92,10 +92,10 @@ pub fn select(dataset: &Path, name: &str, options: &SelectOptions, progress: &dy
     if options.change.dry_run {
         return Ok(selected);
     }
-    let written = match shardtool_store::is_url(dataset.path()) {
-        true => write::<StoreFolder>(&dataset, name, (from, split), &chosen, options)?,
-        false => write::<Directory>(&dataset, name, (from, split), &chosen, options)?,
-    };
+    let written = beside_others(&dataset, || match shardtool_store::is_url(dataset.path()) {
+        true => write::<StoreFolder>(&dataset, name, (from, split), &chosen, options),
+        false => write::<Directory>(&dataset, name, (from, split), &chosen, options),
+    })?;
     (selected.version, selected.bytes) = written;
     Ok(selected)
 }
@@ -148,8 +148,8 @@ fn write<P: Place>(
         views::set(manifest, &all);
         Ok(())
     });
-    if made.is_err() {
-        file.discard();
+    if let Err(error) = &made {
+        discard(&place, error, &[file.path()]);
     }
     Ok((Some(made?), file.bytes()))
 }

@@ -243,13 +243,6 @@ pub enum ShardError {
         /// The dataset.
         path: PathBuf,
     },
-    /// Removing unnamed objects of a store, which another process may be about to name.
-    #[error("{}: files that no version names are removed from datasets on a disk only; in a store, copy the version \
-        (`shardtool copy`) and remove the old prefix", .path.display())]
-    StoreGc {
-        /// The dataset.
-        path: PathBuf,
-    },
     /// Shards without a manifest, where one is needed.
     #[error("{} has no manifest; make one with `shardtool index`", .path.display())]
     Bare {

@@ -250,11 +250,16 @@ pub(crate) fn files_of<'m>(folder: &Path, manifest: &'m Manifest) -> impl Iterat
     let is_own = move |shard: &&Shard| {
         shard.foreign.dataset().is_none_or(|dataset| !others.iter().any(|other| other == dataset))
     };
-    let shards = shards.filter(is_own).flat_map(|shard| {
-        let file = (!shard.foreign.is_virtual).then(|| PathBuf::from(&shard.file));
-        file.into_iter().chain([names::index_path(Path::new(&shard.file))])
-    });
-    shards.chain(manifest.parts().map(|part| Path::new(names::COLUMNS_FOLDER).join(&part.file)))
+    shards
+        .filter(is_own)
+        .flat_map(files_of_shard)
+        .chain(manifest.parts().map(|part| Path::new(names::COLUMNS_FOLDER).join(&part.file)))
+}
+
+/// Returns the files of a shard of the dataset: of a virtual one only the index.
+pub(crate) fn files_of_shard(shard: &Shard) -> impl Iterator<Item = PathBuf> + use<> {
+    let file = (!shard.foreign.is_virtual).then(|| PathBuf::from(&shard.file));
+    file.into_iter().chain([names::index_path(Path::new(&shard.file))])
 }
 
 /// Makes a new manifest of the present one.

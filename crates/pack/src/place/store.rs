@@ -66,6 +66,44 @@ impl StoreFolder {
         Ok((folder, now))
     }
 
+    /// Opens a folder for a process that removes files: none that joined with the lock of this name is running, and none joins while this
+    /// one has it.
+    ///
+    /// # Errors
+    /// [`DestinationError::Claimed`], [`DestinationError::NoConditions`], [`Error::Io`].
+    pub(crate) fn alone(path: &Path, lock: &str) -> Result<Self, Error> {
+        let (folder, ()) = Self::begin(path, lock, false)?;
+        for name in folder.names(Path::new(""))?.iter().filter_map(|name| name.to_str()) {
+            if is_joined(name, lock) {
+                drop(folder.take_joined(lock, name)?);
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Returns the files in these folders that were written less than `age` before the lock of this name, which this process has just
+    /// taken: a process may be about to name them. Both times are by the store's clock. Without the lock, the time is this machine's.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn recent(&self, lock: &str, folders: &[&str], age: Duration) -> Result<HashSet<PathBuf>, Error> {
+        let mut files = vec![];
+        for folder in folders {
+            let path = self.path.join(folder);
+            let listed = shardtool_store::list_with_times(&path).map_err(Error::io("list", &path))?;
+            files.extend(listed.into_iter().map(|(name, time)| (Path::new(folder).join(name), time)));
+        }
+        let taken = files.iter().find(|(path, _)| path == Path::new(lock)).map(|(_, time)| *time);
+        let since = taken.unwrap_or_else(SystemTime::now).checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        Ok(files.into_iter().filter(|(_, time)| *time > since).map(|(path, _)| path).collect())
+    }
+
+    /// Takes over the claim of a process that had joined and has ended, which ends its uploads.
+    fn take_joined(&self, lock: &str, name: &str) -> Result<Claim, Error> {
+        let now = probe(&self.path, lock, self.conditional)?;
+        Claim::take(self.path.join(name), &self.path, self.conditional, now)
+    }
+
     /// Removes the probes that killed processes left. One that is running makes another.
     fn remove_probes(&self, lock: &str) -> Result<(), Error> {
         for name in self.names(Path::new(""))? {
@@ -126,8 +164,9 @@ impl Place for StoreFolder {
     fn join(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, ()), Error> {
         let joined = joined_name(lock);
         let (mut folder, now) = Self::probed(path, &joined, single_writer)?;
-        Claim::refuse_taken(&path.join(lock), path, now)?;
+        // In this order: a process that takes the lock sees this claim, or this process sees the lock.
         folder.claim = Some(Arc::new(Claim::take(path.join(joined), path, folder.conditional, now)?));
+        Claim::refuse_taken(&path.join(lock), path, now)?;
         Ok((folder, ()))
     }
 
@@ -139,8 +178,7 @@ impl Place for StoreFolder {
             if !is_joined(name, lock) {
                 continue;
             }
-            let now = probe(&self.path, lock, self.conditional)?;
-            match Claim::take(self.path.join(name), &self.path, self.conditional, now) {
+            match self.take_joined(lock, name) {
                 Err(Error::Destination(DestinationError::Claimed { .. })) => running += 1,
                 taken => drop(taken?),
             }

@@ -459,7 +459,7 @@ def append(
 
 
 def gc(dataset: Any, *, keep: int | None = None, remove: bool = False) -> list[str]:
-    """Lists or removes the files that no kept version names."""
+    """Lists or removes the files that no kept version names. In a store, files stay that were written less than 24 hours ago."""
     files, _ = _shardtool.gc(dataset.path, keep, remove)
     return [str(file) for file in files]
 

@@ -20,6 +20,7 @@ pub(crate) mod requests;
 use crate::version::{Condition, Found, Version};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 /// The bytes of an object or a part to be written. Copies for repeated requests share them.
 #[cfg(feature = "remote")]
@@ -91,6 +92,13 @@ pub(crate) enum List {
 
 impl Verb for List {
     type Answer = Vec<String>;
+}
+
+/// Lists the names of the objects directly below a folder, with the times at which they were written, by the store's clock.
+pub(crate) struct ListTimes;
+
+impl Verb for ListTimes {
+    type Answer = Vec<(String, SystemTime)>;
 }
 
 /// Writes a whole object.

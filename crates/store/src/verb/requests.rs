@@ -1,7 +1,8 @@
 //! Makes the requests of the verbs, with the clients of `object_store`.
 
 use super::{
-    Abort, Begin, Begun, Commit, Describe, Description, Join, List, Mode, Part, Put, Range, Remove, Verb, Whole,
+    Abort, Begin, Begun, Commit, Describe, Description, Join, List, ListTimes, Mode, Part, Put, Range, Remove, Verb,
+    Whole,
 };
 use crate::checksum::{Sent, StoredCrc32c};
 use crate::client::{Client, Purpose, answer};
@@ -93,8 +94,7 @@ impl Request for Whole {
         if result.meta.size > self.limit {
             return Ok(None);
         }
-        let seconds = u64::try_from(result.meta.last_modified.timestamp()).unwrap_or(0);
-        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let modified = modified(&result.meta);
         let version = version(&result.meta);
         Ok(Some(Found { bytes: collect(result).await?, version, modified }))
     }
@@ -147,6 +147,19 @@ impl Request for List {
             }
         }
     }
+}
+
+impl Request for ListTimes {
+    async fn send(&self, client: &Client, key: &Key) -> Result<Vec<(String, SystemTime)>, Problem> {
+        let listed = client.objects.list_with_delimiter(Some(key)).await?;
+        let named = |meta: &ObjectMeta| Some((meta.location.filename()?.to_owned(), modified(meta)));
+        Ok(listed.objects.iter().filter_map(named).collect())
+    }
+}
+
+/// Returns when an object was written, by the store's clock, to the second.
+fn modified(meta: &ObjectMeta) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(meta.last_modified.timestamp()).unwrap_or(0))
 }
 
 impl Request for Put {

@@ -21,7 +21,7 @@ pub use rows::{ColumnRows, ColumnValues};
 pub use sources::{ColumnSource, column_rows};
 
 use super::base;
-use super::commit::{Basis, commit, each_shard, names_file};
+use super::commit::{Basis, beside_others, commit, discard, each_shard, names_file};
 use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion};
@@ -114,12 +114,13 @@ pub fn change_columns(
     let rows = &*labels::with_class_names(rows, dataset.manifest())?;
     rules::check(&dataset, rows, options)?;
     let splits = base::splits(&dataset, &options.splits)?;
-    let matched = Matched::new(&dataset, &splits, rows, options, progress)?;
-    if shardtool_store::is_url(dataset.path()) {
-        write::<StoreFolder>(&dataset, &splits, rows, &matched, options, progress)
-    } else {
-        write::<Directory>(&dataset, &splits, rows, &matched, options, progress)
-    }
+    beside_others(&dataset, || {
+        let matched = Matched::new(&dataset, &splits, rows, options, progress)?;
+        match shardtool_store::is_url(dataset.path()) {
+            true => write::<StoreFolder>(&dataset, &splits, rows, &matched, options, progress),
+            false => write::<Directory>(&dataset, &splits, rows, &matched, options, progress),
+        }
+    })
 }
 
 fn write<P: Place>(
@@ -188,8 +189,8 @@ fn write<P: Place>(
             Ok(())
         },
     );
-    if made.is_err() {
-        file.discard();
+    if let Err(error) = &made {
+        discard(&place, error, &[file.path()]);
     }
     Ok(ChangedColumns { version: Some(made?), bytes: file.bytes(), ..changed })
 }

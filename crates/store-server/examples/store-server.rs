@@ -40,9 +40,11 @@ fn main() -> std::io::Result<()> {
     for (name, value) in server.environment() {
         println!("export {name}={value}");
     }
-    // Ends with the program that started it.
+    // Answers each line with what it has sent so far, and ends with the program that started it.
     let mut line = String::new();
-    while std::io::stdin().read_line(&mut line)? > 0 {}
+    while std::io::stdin().read_line(&mut line)? > 0 {
+        println!("requests {} bytes {}", server.requests(), server.bytes());
+    }
     println!("requests {} injected {}", server.requests(), server.injected());
     Ok(())
 }

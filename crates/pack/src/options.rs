@@ -57,6 +57,9 @@ pub struct Options {
     pub fps: Option<f32>,
     /// Format of the boxes in `objects`. Default: left, top, width, height in pixels.
     pub boxes: BoxFormat,
+    /// Number of the first pixel in coordinates of Pascal VOC: 1, as its own files count, with right and bottom edges that belong to the
+    /// box; or 0, where the numbers are edges. Default 1.
+    pub first_pixel: u8,
     /// Unit of the boxes and keypoints in `objects`; `None` is pixels, and refuses boxes that are all at most 1.
     pub box_unit: Option<BoxUnit>,
     /// The image that they refer to, if it has an EXIF orientation; `None` is the one whose size the columns `width` and `height`
@@ -169,6 +172,8 @@ pub enum SourceKind {
     Mds,
     /// A COCO annotation file.
     Coco,
+    /// A folder of Pascal VOC: `JPEGImages`, `Annotations` with a file of XML for each image, and `ImageSets`.
+    Voc,
 }
 
 /// Unit of coordinates.
@@ -319,6 +324,7 @@ impl Default for Options {
             frames: vec![],
             fps: None,
             boxes: BoxFormat::default(),
+            first_pixel: 1,
             box_unit: None,
             annotated: None,
             images: None,
@@ -395,6 +401,7 @@ impl Options {
             _ if self.arrays.iter().any(|array| array.chunk.contains(&Some(0))) => {
                 wrong("chunk of an array", "lengths of at least 1")
             }
+            _ if self.first_pixel > 1 => wrong("first pixel", "0 or 1"),
             _ if !(1..=100).contains(&self.quality) => wrong("JPEG quality", "1 to 100"),
             _ => self.check_clips(),
         }

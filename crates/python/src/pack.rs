@@ -41,6 +41,7 @@ pub(crate) struct PackOptions {
     fps: Option<f32>,
     arrays: Vec<ArrayOptions>,
     boxes: String,
+    first_pixel: u8,
     box_unit: Option<String>,
     annotated: Option<String>,
     images: Option<PathBuf>,
@@ -66,7 +67,7 @@ pub(crate) struct PackOptions {
     report: Option<Py<PyAny>>,
 }
 
-const KINDS: [(&str, SourceKind); 8] = [
+const KINDS: [(&str, SourceKind); 9] = [
     ("folder", SourceKind::Folder),
     ("clips", SourceKind::Clips),
     ("list", SourceKind::List),
@@ -75,6 +76,7 @@ const KINDS: [(&str, SourceKind); 8] = [
     ("parquet", SourceKind::Parquet),
     ("mds", SourceKind::Mds),
     ("coco", SourceKind::Coco),
+    ("voc", SourceKind::Voc),
 ];
 
 /// Converts the options `box_unit` and `annotated`.
@@ -120,6 +122,7 @@ impl PackOptions {
             }
         }
         options.fps = self.fps;
+        options.first_pixel = self.first_pixel;
         options.arrays = self.arrays.into_iter().map(|array| array.column(py)).collect::<PyResult<_>>()?;
         (options.box_unit, options.annotated) = coordinates(py, self.box_unit, self.annotated)?;
         options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;

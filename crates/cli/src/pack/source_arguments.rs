@@ -60,6 +60,12 @@ pub(crate) struct SourceArguments {
     /// Coordinates of boxes in `objects`
     #[arg(long, value_enum, default_value_t = Boxes::Xywh, help_heading = headings::BOXES, hide_short_help = true)]
     boxes: Boxes,
+    /// Number of the first pixel in boxes of Pascal VOC
+    ///
+    /// 1, as its own files count, with right and bottom pixels that belong to the box; or 0, as some tools write, where the
+    /// numbers are edges. [default: 1, and boxes with a 0 are refused]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u8).range(0..=1), help_heading = headings::BOXES, hide_short_help = true)]
+    first_pixel: u8,
     /// Unit of the boxes and keypoints in `objects`
     ///
     /// [default: pixel, and boxes that are all at most 1 are refused]
@@ -160,6 +166,8 @@ enum From {
     Mds,
     /// A COCO annotation file
     Coco,
+    /// Pascal VOC: JPEGImages, Annotations, ImageSets
+    Voc,
 }
 
 fn map(text: &str) -> Result<(String, String), String> {
@@ -225,6 +233,7 @@ impl SourceArguments {
             From::Parquet => SourceKind::Parquet,
             From::Mds => SourceKind::Mds,
             From::Coco => SourceKind::Coco,
+            From::Voc => SourceKind::Voc,
         })
     }
 
@@ -248,6 +257,7 @@ impl SourceArguments {
         }
         options.arrays = self.arrays.clone();
         options.fps = self.fps;
+        options.first_pixel = self.first_pixel;
         options.box_unit = self.box_unit.map(|unit| match unit {
             Unit::Pixel => BoxUnit::Pixel,
             Unit::Fraction => BoxUnit::Fraction,

@@ -166,6 +166,16 @@ pub enum Reason {
         /// What is expected.
         expected: &'static str,
     },
+    /// A file of annotations, of Pascal VOC or YOLO, that says something else than it may.
+    #[error("`{file}`{}: {problem}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Annotation {
+        /// The file, from the folder of the source.
+        file: String,
+        /// Line, from 1.
+        line: Option<u64>,
+        /// What is wrong.
+        problem: String,
+    },
     /// A sample whose members are not next to each other in the tar.
     #[error(
         "its members are not adjacent in the tar, so that they are not one sample; write the members in the order of \

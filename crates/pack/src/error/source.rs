@@ -152,6 +152,14 @@ pub enum SourceError {
         /// What is wrong.
         problem: String,
     },
+    /// A folder of Pascal VOC or YOLO, or one of its files, that cannot be used.
+    #[error("{}: {problem}", .path.display())]
+    Annotations {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// Names of files or folders may, or may not, be those of splits.
     #[error("{}: {problem}", .path.display())]
     SplitNames {

@@ -18,6 +18,8 @@ pub(super) enum DetectedSource {
     Clips,
     List,
     Coco,
+    /// Images of Pascal VOC, by their names without extension.
+    Voc(Vec<String>),
     Archives(ArchiveFiles),
 }
 
@@ -42,6 +44,8 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         Some(SourceKind::Folder | SourceKind::Clips | SourceKind::List | SourceKind::Coco) if meta.is_some() => {
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
+        // `layouts` of annotated images are found before.
+        Some(SourceKind::Voc) => return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() })),
         Some(SourceKind::Folder | SourceKind::Clips | SourceKind::List | SourceKind::Coco) | None => None,
         Some(SourceKind::Tfrecord) => Some(ArchiveKind::Tfrecord),
         Some(SourceKind::Webdataset) => Some(ArchiveKind::Webdataset),

@@ -1,6 +1,7 @@
 //! Sources: makes a [`Listing`] of inputs from a folder of class folders, a flat folder or a list. Opens only lists and
 //! folders; sizes and times come from one `stat` per entry. Files with many samples each are in [`archive`].
 
+mod annotated;
 pub(crate) mod archive;
 mod archive_choice;
 pub(crate) mod clips;
@@ -9,6 +10,7 @@ mod coco_members;
 pub(crate) mod coordinates;
 mod detect;
 mod folder;
+mod image_lists;
 mod infer;
 mod json_text;
 pub(crate) mod known_types;
@@ -19,13 +21,14 @@ pub(crate) mod nested;
 pub(crate) mod objects;
 pub(crate) mod split_names;
 pub(crate) mod splits;
+mod voc;
 
 use crate::class_ids::ClassIds;
 use crate::error::{DestinationError, SourceError};
 use crate::input::Found;
 use crate::place::read_manifest;
 use crate::progress::Progress;
-use crate::{Error, Options, SourceKind};
+use crate::{BoxUnit, Error, Options, SourceKind};
 use archive::Archives;
 use archive::files::ArchiveKind;
 use detect::DetectedSource;
@@ -66,7 +69,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     let source = &*local_path(&options.source);
     let dataset = if options.virtual_source.is_some() { None } else { dataset(source)? };
     let given = options.classes.as_deref().map(ClassIds::read).transpose()?;
-    let DividedSource { splits, folders, left_out } = splits::divide(source, options)?;
+    let DividedSource { splits, folders, left_out } = divide(source, options)?;
     if exists(source)?.is_some_and(|metadata| metadata.is_dir()) {
         inside(&options.destination, source, options.virtual_source.is_some())?;
     }
@@ -80,8 +83,14 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
         None if folders.len() > 1 => Some(classes_of(&folders, &splits)?),
         _ => given.clone(),
     };
+    let (mut voc, mut root) = (vec![], PathBuf::new());
     for SplitSource { split, path, found } in splits {
         let listing = match found {
+            DetectedSource::Voc(images) => {
+                voc.push((split, images));
+                root = path;
+                continue;
+            }
             DetectedSource::Archives(files) => {
                 archives.push((split, files));
                 continue;
@@ -91,13 +100,12 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
             DetectedSource::Folder => folder::list(&path, classes.clone(), options)?,
             DetectedSource::List => list::list(&path, classes.clone(), options)?,
         };
-        if listing.entries.is_empty() {
-            let rejected = listing.rejected.into_iter().next().map(Box::new);
-            return Err(Error::Source(SourceError::Empty { path, rejected }));
+        named.push(of_files(split, path, listing, &left_out)?);
+    }
+    if !voc.is_empty() {
+        for (split, listing) in voc::list(&root, voc, given.clone(), options)? {
+            named.push(of_files(split, root.clone(), listing, &left_out)?);
         }
-        let left_out = [&left_out[..], &listing.left_out].concat();
-        let inputs = vec![path.to_string_lossy().into_owned()];
-        named.push(NamedSource { split, source: Source::Files(listing), inputs, left_out });
     }
     if !archives.is_empty() && !named.is_empty() {
         return Err(differing(source, "some of the splits are archives, and others are not"));
@@ -120,6 +128,31 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     Ok(named)
 }
 
+/// Divides the source into splits: by the lists of a layout of annotated images, or by names.
+///
+/// # Errors
+/// [`SourceError::Annotations`], and those of [`splits::divide`].
+fn divide(source: &Path, options: &Options) -> Result<DividedSource, Error> {
+    match voc::find(source, options.from)? {
+        Some(root) => voc::divide(source, &root, options),
+        None => splits::divide(source, options),
+    }
+}
+
+/// Returns a split of files.
+///
+/// # Errors
+/// [`SourceError::Empty`].
+fn of_files(split: String, path: PathBuf, listing: Listing, left_out: &[String]) -> Result<NamedSource, Error> {
+    if listing.entries.is_empty() {
+        let rejected = listing.rejected.into_iter().next().map(Box::new);
+        return Err(Error::Source(SourceError::Empty { path, rejected }));
+    }
+    let left_out = [left_out, &listing.left_out].concat();
+    let inputs = vec![path.to_string_lossy().into_owned()];
+    Ok(NamedSource { split, source: Source::Files(listing), inputs, left_out })
+}
+
 /// Returns the kind of a source.
 ///
 /// # Errors
@@ -129,7 +162,7 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
         return Err(Error::Source(SourceError::Empty { path: source.to_owned(), rejected: None }));
     }
     let options = Options::new(source, "");
-    let divided = splits::divide(source, &options)?;
+    let divided = divide(source, &options)?;
     let found = divided.splits.first().map(|split| &split.found);
     Ok(match found {
         Some(DetectedSource::Archives(files)) => match files.kind {
@@ -141,6 +174,7 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
         Some(DetectedSource::Clips) => SourceKind::Clips,
         Some(DetectedSource::List) => SourceKind::List,
         Some(DetectedSource::Coco) => SourceKind::Coco,
+        Some(DetectedSource::Voc(_)) => SourceKind::Voc,
         Some(DetectedSource::Folder) | None => SourceKind::Folder,
     })
 }
@@ -150,6 +184,9 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
 /// # Errors
 /// Those of [`detect::detect`].
 pub(crate) fn tfrecord_files(source: &Path, from: Option<SourceKind>) -> Result<Option<Vec<PathBuf>>, Error> {
+    if voc::find(source, from)?.is_some() {
+        return Ok(None);
+    }
     Ok(match detect::detect(source, from)? {
         DetectedSource::Archives(archives) if archives.kind == ArchiveKind::Tfrecord => {
             Some(archives.files.into_iter().map(|file| file.path).collect())
@@ -171,7 +208,7 @@ pub(crate) fn begins_with_frame(path: &Path) -> Result<bool, Error> {
 /// # Errors
 /// As [`list_splits`].
 pub(crate) fn names_of_splits(options: &Options) -> Result<Vec<String>, Error> {
-    let divided = splits::divide(&local_path(&options.source), options)?;
+    let divided = divide(&local_path(&options.source), options)?;
     Ok(divided.splits.into_iter().map(|split| split.split).collect())
 }
 
@@ -187,6 +224,12 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
     match found {
         _ if !options.frames.is_empty() && !list => wrong("column", "a list as the source of a column of frames"),
         _ if archives => Ok(()),
+        _ if options.first_pixel != 1 && !matches!(found, DetectedSource::Voc(_)) => {
+            wrong("first pixel", "a folder of Pascal VOC as the source")
+        }
+        DetectedSource::Voc(_) if options.box_unit == Some(BoxUnit::Fraction) => {
+            wrong("box unit", "pixel, as Pascal VOC has it")
+        }
         _ if !options.map.is_empty() => wrong("map", "a source whose samples have named fields"),
         found if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
             wrong("images", "a COCO annotation file as the source")

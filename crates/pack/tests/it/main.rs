@@ -37,4 +37,5 @@ mod same_content;
 mod sequences;
 mod splits;
 mod tasks;
+mod voc;
 mod writing;

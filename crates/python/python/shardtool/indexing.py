@@ -26,13 +26,14 @@ def index(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
     columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
+    first_pixel: Literal[0, 1] = 1,
     box_unit: Literal["pixel", "fraction"] | None = None,
     annotated: Literal["coded", "upright"] | None = None,
     images: str | os.PathLike[str] | None = None,
@@ -46,7 +47,7 @@ def index(
     allow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     progress: bool = False,
 ) -> packing.Packed:
-    """Makes a dataset of files that stay where they are: folders of images, lists, COCO files, tars, Parquet, MDS,
+    """Makes a dataset of files that stay where they are: folders of images, lists, COCO files, Pascal VOC, tars, Parquet, MDS,
     TFRecord.
 
     Reads the source once, writes a manifest, and an index for each shard that `pack` would write, which says where the bytes
@@ -56,14 +57,17 @@ def index(
     Parameters
     ----------
     source
-        As of `pack`: a folder, a list, a COCO file, or archives. tars must not be compressed; of images in Parquet files, a
+        As of `pack`: a folder, a list, a COCO file, a folder of Pascal VOC, or archives. tars must not be compressed; of images in Parquet
+        files, a
         codec must leave four fifths of the bytes as they are. TFRecord files become shards as they are.
     out
         Folder or URL of the dataset. Default: the folder of the source. Anywhere else, `Dataset(out, source=...)` must allow the
         source.
-    split, splits, shard_size, shards, seed, jobs, classes, kind, map, member_key, label_offset, columns, fps, boxes, box_unit
+    split, splits, shard_size, shards, seed, jobs, classes, kind, map, member_key, label_offset, columns, fps, boxes
         As of `pack`.
-    annotated, images, truncated, on_error, allow_empty, jpeg_entries, ignore_times, single_writer, wait, progress
+    first_pixel, box_unit, annotated, images, truncated, on_error, allow_empty, jpeg_entries, ignore_times
+        As of `pack`.
+    single_writer, wait, progress
         As of `pack`.
     allow
         Further folders, or beginnings of URLs, to which links in the source may lead. `Dataset` must allow them too.
@@ -123,6 +127,7 @@ KINDS = {
     "parquet": "Parquet files",
     "mds": "MDS",
     "coco": "a COCO file",
+    "voc": "a folder of Pascal VOC",
 }
 
 

@@ -96,7 +96,7 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
@@ -104,6 +104,7 @@ def pack(
     columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
+    first_pixel: Literal[0, 1] = 1,
     box_unit: Literal["pixel", "fraction"] | None = None,
     annotated: Literal["coded", "upright"] | None = None,
     images: str | os.PathLike[str] | None = None,
@@ -134,7 +135,7 @@ def pack(
     ----------
     source
         A folder of class folders; a flat folder; a list (CSV with a header, or JSONL); a COCO annotation file
-        (`instances.json`); or archives: TFRecord, WebDataset, Parquet or MDS. The columns `path`, `label` and `key` of a
+        (`instances.json`); a folder of Pascal VOC; or archives: TFRecord, WebDataset, Parquet or MDS. The columns `path`, `label` and `key` of a
         list are used, and all others become features. Or the URL of a list, a COCO file, an archive, or a folder or glob of
         archives in a store.
     destination
@@ -177,6 +178,9 @@ def pack(
     boxes
         Format of the boxes of a source's `objects`: `"xywh"` is left, top, width, height; `"xyxy"` is left, top, right,
         bottom.
+    first_pixel
+        Number of the first pixel in boxes of Pascal VOC: 1, as its own files count, with right and bottom pixels that belong to the
+        box; or 0, as some tools write, where the numbers are edges.
     box_unit
         Unit of these boxes and keypoints: `"pixel"` or `"fraction"`. Default: pixels; images whose boxes are all at most 1 are
         rejected.

@@ -1,0 +1,57 @@
+//! Splits that are lists of images, as VOC's `ImageSets` and YOLO's `data.yaml` give them: which are taken, and that none of
+//! their images is in two.
+
+use super::layouts::listed;
+use super::split_names::is_same;
+use crate::error::SourceError;
+use crate::{Error, Options};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// The images of each split, by the name of the split.
+pub(super) type ImageLists = BTreeMap<String, Vec<String>>;
+
+/// Takes the split of `options`, or all. Returns also the names of the others.
+///
+/// # Errors
+/// [`SourceError::SplitNames`] for a split without a list, and for an image that is in a list twice, or in two lists.
+pub(super) fn taken(
+    source: &Path,
+    mut lists: ImageLists,
+    options: &Options,
+) -> Result<(ImageLists, Vec<String>), Error> {
+    let mut others = vec![];
+    if let Some(split) = &options.split {
+        let names = listed(lists.keys().map(String::as_str));
+        let spelling = || lists.keys().find(|name| is_same(name, split)).cloned();
+        let found = if lists.contains_key(split) { Some(split.clone()) } else { spelling() };
+        let Some(images) = found.and_then(|found| lists.remove(&found)) else {
+            let problem = format!(
+                "it has no list of images for split {split}, but lists for {names}; choose one of these, or take all images \
+                 as one split: --splits none"
+            );
+            return Err(doubt(source, problem));
+        };
+        others.extend(lists.into_keys());
+        lists = BTreeMap::from([(split.clone(), images)]);
+    }
+    let mut seen = HashMap::new();
+    for (split, images) in &lists {
+        for image in images {
+            let Some(before) = seen.insert(image, split) else { continue };
+            let problem = match before == split {
+                true => format!("{image} is twice in the list of split {split}; remove one of the lines"),
+                false => format!(
+                    "{image} is in the split {before} and in the split {split}, so that a model would be tested with images that \
+                     it was trained with; pack one of them, with --split NAME, or correct the lists"
+                ),
+            };
+            return Err(doubt(source, problem));
+        }
+    }
+    Ok((lists, others))
+}
+
+fn doubt(source: &Path, problem: String) -> Error {
+    Error::Source(SourceError::SplitNames { path: source.to_owned(), problem })
+}

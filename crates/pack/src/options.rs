@@ -174,6 +174,8 @@ pub enum SourceKind {
     Coco,
     /// A folder of Pascal VOC: `JPEGImages`, `Annotations` with a file of XML for each image, and `ImageSets`.
     Voc,
+    /// A folder of YOLO as Ultralytics lays it out: `images`, `labels` with a text file for each image, and `data.yaml`; or that file.
+    Yolo,
 }
 
 /// Unit of coordinates.

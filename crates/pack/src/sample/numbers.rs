@@ -164,7 +164,9 @@ impl<P: Clone> Numbers<P> {
         let mut float = |value: f32| self.add(Number::Float64(value.into()), place);
         match values {
             Values::Float(value) => float(*value),
-            Values::Floats(list) | Values::Pixels(list) => list.iter().for_each(|value| float(*value)),
+            Values::Floats(list) | Values::Pixels(list) | Values::Fractions(list) => {
+                list.iter().for_each(|value| float(*value))
+            }
             Values::Int64(value) => self.add(Number::Int64(*value), place),
             Values::Int64s(list) => list.iter().for_each(|value| self.add(Number::Int64(*value), place)),
             Values::Numbers(list) => list.iter().for_each(|number| self.add(*number, place)),

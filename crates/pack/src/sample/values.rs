@@ -22,6 +22,10 @@ pub(crate) enum Values {
     Logical(DType, Box<[[u8; LOGICAL_BYTES]]>),
     /// Coordinates in pixels, until the size of the image is known.
     Pixels(Box<[f32]>),
+    /// Coordinates as fractions of the annotated image, until it is known which image that is.
+    Fractions(Box<[f32]>),
+    /// Polygons of each object in such fractions, as JSON text.
+    FractionPolygons(Box<[Box<[u8]>]>),
     /// A file, whose bytes are read when the record is made.
     File(Box<ListedFile>),
     /// The frames of a clip, which are read when the record is made.
@@ -77,8 +81,12 @@ impl Values {
             Values::Missing | Values::Numbers(_) => None,
             Values::Logical(dtype, _) => Some(*dtype),
             Values::Int64(_) | Values::Int64s(_) => Some(DType::Int64),
-            Values::Float(_) | Values::Floats(_) | Values::Pixels(_) => Some(DType::Float),
-            Values::Bytes(_) | Values::BytesList(_) | Values::File(_) | Values::Clip(_) => Some(DType::Bytes),
+            Values::Float(_) | Values::Floats(_) | Values::Pixels(_) | Values::Fractions(_) => Some(DType::Float),
+            Values::Bytes(_)
+            | Values::BytesList(_)
+            | Values::FractionPolygons(_)
+            | Values::File(_)
+            | Values::Clip(_) => Some(DType::Bytes),
         }
     }
 
@@ -169,7 +177,7 @@ impl Values {
             (Values::Int64(value), _) => Column::Int64(std::slice::from_ref(value)),
             (Values::Int64s(values), _) => Column::Int64(values),
             (Values::Float(value), _) => Column::Float(std::slice::from_ref(value)),
-            (Values::Floats(values) | Values::Pixels(values), _) => Column::Float(values),
+            (Values::Floats(values) | Values::Pixels(values) | Values::Fractions(values), _) => Column::Float(values),
             (Values::Missing, DType::Int64) => Column::Int64(&[]),
             (Values::Missing, DType::Float) => Column::Float(&[]),
             (Values::Numbers(_), _) => unreachable!("numbers have their column's type before a record is made (`fit`)"),
@@ -185,8 +193,10 @@ impl Values {
             Values::Float(v) => visit(&v.to_le_bytes()),
             Values::Bytes(v) => visit(v),
             Values::Int64s(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
-            Values::Floats(list) | Values::Pixels(list) => list.iter().for_each(|v| visit(&v.to_le_bytes())),
-            Values::BytesList(list) => list.iter().for_each(|v| visit(v)),
+            Values::Floats(list) | Values::Pixels(list) | Values::Fractions(list) => {
+                list.iter().for_each(|v| visit(&v.to_le_bytes()))
+            }
+            Values::BytesList(list) | Values::FractionPolygons(list) => list.iter().for_each(|v| visit(v)),
             Values::Numbers(list) => list.iter().for_each(|v| visit(v.to_string().as_bytes())),
             Values::Logical(_, list) => list.iter().for_each(|v| visit(v)),
             Values::File(file) => file.each_bytes(visit),

@@ -4,6 +4,7 @@ use super::archive::files::{ArchiveFiles, ArchiveKind};
 use super::archive_choice::{Folder, chosen, files_of, is_image, left_out};
 use super::exists;
 use super::layouts;
+use super::yolo::Config;
 use crate::error::SourceError;
 use crate::input::Found;
 use crate::{Error, SourceKind};
@@ -11,6 +12,7 @@ use shardtool_read::glob_files;
 use shardtool_store::{is_listed, is_url};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The detected kind of a source.
 pub(super) enum DetectedSource {
@@ -20,6 +22,8 @@ pub(super) enum DetectedSource {
     Coco,
     /// Images of Pascal VOC, by their names without extension.
     Voc(Vec<String>),
+    /// Images of a dataset of YOLO, by their paths.
+    Yolo(Rc<Config>, Vec<String>),
     Archives(ArchiveFiles),
 }
 
@@ -45,7 +49,9 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
         // `layouts` of annotated images are found before.
-        Some(SourceKind::Voc) => return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() })),
+        Some(SourceKind::Voc | SourceKind::Yolo) => {
+            return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
+        }
         Some(SourceKind::Folder | SourceKind::Clips | SourceKind::List | SourceKind::Coco) | None => None,
         Some(SourceKind::Tfrecord) => Some(ArchiveKind::Tfrecord),
         Some(SourceKind::Webdataset) => Some(ArchiveKind::Webdataset),

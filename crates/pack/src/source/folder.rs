@@ -71,6 +71,32 @@ fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Res
     Ok(())
 }
 
+/// Returns the files below a folder, by their paths from it, without hidden ones and those of systems.
+///
+/// # Errors
+/// [`Error::Io`] if a folder cannot be listed; [`SourceError::Annotations`] for a name that is not UTF-8, and a link back to a folder
+/// above it.
+pub(super) fn files_below(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut walk = Walk::new(folder, Times::Ignored);
+    let meta = std::fs::metadata(folder).map_err(Error::io("read", folder))?;
+    let mut above = vec![(meta.dev(), meta.ino())];
+    for child in walk.children(folder, "")? {
+        if child.meta.is_dir() { walk.folder(child, &mut above)? } else { walk.file(child)? }
+    }
+    let mut files: Vec<String> = walk.entries.into_iter().map(|entry| entry.key.into()).collect();
+    for Rejection { input, reason } in walk.rejected {
+        match reason {
+            Reason::NotUtf8 | Reason::LinkLoop => {
+                let (path, problem) = (folder.join(input), reason.to_string());
+                return Err(Error::Source(SourceError::Annotations { path, problem }));
+            }
+            _ => files.push(input),
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 pub(super) struct Walk {
     pub(super) root: PathBuf,
     pub(super) times: Times,

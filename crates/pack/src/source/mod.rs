@@ -22,6 +22,8 @@ pub(crate) mod objects;
 pub(crate) mod split_names;
 pub(crate) mod splits;
 mod voc;
+mod yaml;
+mod yolo;
 
 use crate::class_ids::ClassIds;
 use crate::error::{DestinationError, SourceError};
@@ -84,8 +86,13 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
         _ => given.clone(),
     };
     let (mut voc, mut root) = (vec![], PathBuf::new());
+    let mut yolo: Option<(std::rc::Rc<yolo::Config>, Vec<_>)> = None;
     for SplitSource { split, path, found } in splits {
         let listing = match found {
+            DetectedSource::Yolo(config, images) => {
+                yolo.get_or_insert_with(|| (config, vec![])).1.push((split, images));
+                continue;
+            }
             DetectedSource::Voc(images) => {
                 voc.push((split, images));
                 root = path;
@@ -105,6 +112,11 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     if !voc.is_empty() {
         for (split, listing) in voc::list(&root, voc, given.clone(), options)? {
             named.push(of_files(split, root.clone(), listing, &left_out)?);
+        }
+    }
+    if let Some((config, splits)) = yolo {
+        for (split, listing) in yolo::list(&config, splits, given.clone(), options)? {
+            named.push(of_files(split, config.base.clone(), listing, &left_out)?);
         }
     }
     if !archives.is_empty() && !named.is_empty() {
@@ -133,8 +145,11 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
 /// # Errors
 /// [`SourceError::Annotations`], and those of [`splits::divide`].
 fn divide(source: &Path, options: &Options) -> Result<DividedSource, Error> {
-    match voc::find(source, options.from)? {
-        Some(root) => voc::divide(source, &root, options),
+    if let Some(root) = voc::find(source, options.from)? {
+        return voc::divide(source, &root, options);
+    }
+    match yolo::find(source, options.from)? {
+        Some(config) => yolo::divide(source, config, options),
         None => splits::divide(source, options),
     }
 }
@@ -175,6 +190,7 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
         Some(DetectedSource::List) => SourceKind::List,
         Some(DetectedSource::Coco) => SourceKind::Coco,
         Some(DetectedSource::Voc(_)) => SourceKind::Voc,
+        Some(DetectedSource::Yolo(..)) => SourceKind::Yolo,
         Some(DetectedSource::Folder) | None => SourceKind::Folder,
     })
 }
@@ -184,7 +200,7 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
 /// # Errors
 /// Those of [`detect::detect`].
 pub(crate) fn tfrecord_files(source: &Path, from: Option<SourceKind>) -> Result<Option<Vec<PathBuf>>, Error> {
-    if voc::find(source, from)?.is_some() {
+    if voc::find(source, from)?.is_some() || yolo::find(source, from)?.is_some() {
         return Ok(None);
     }
     Ok(match detect::detect(source, from)? {
@@ -226,6 +242,9 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
         _ if archives => Ok(()),
         _ if options.first_pixel != 1 && !matches!(found, DetectedSource::Voc(_)) => {
             wrong("first pixel", "a folder of Pascal VOC as the source")
+        }
+        DetectedSource::Yolo(..) if options.box_unit == Some(BoxUnit::Pixel) => {
+            wrong("box unit", "fraction, as YOLO has it")
         }
         DetectedSource::Voc(_) if options.box_unit == Some(BoxUnit::Fraction) => {
             wrong("box unit", "pixel, as Pascal VOC has it")

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A JPEG with an EXIF orientation.
-fn oriented(width: u32, height: u32, orientation: u8) -> Vec<u8> {
+pub(crate) fn oriented(width: u32, height: u32, orientation: u8) -> Vec<u8> {
     let jpeg = jpeg(0, width, height);
     let mut exif = b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     exif.extend([orientation, 0, 0, 0, 0, 0, 0]);

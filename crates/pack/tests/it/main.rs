@@ -39,3 +39,4 @@ mod splits;
 mod tasks;
 mod voc;
 mod writing;
+mod yolo;

@@ -47,9 +47,11 @@ impl Value {
             Values::Int64(value) => Value::Int64(vec![*value]),
             Values::Int64s(list) => Value::Int64(list.to_vec()),
             Values::Float(value) => Value::Float(vec![*value]),
-            Values::Floats(list) | Values::Pixels(list) => Value::Float(list.to_vec()),
+            Values::Floats(list) | Values::Pixels(list) | Values::Fractions(list) => Value::Float(list.to_vec()),
             Values::Bytes(bytes) => Value::Bytes(vec![bytes.to_vec()]),
-            Values::BytesList(list) => Value::Bytes(list.iter().map(|bytes| bytes.to_vec()).collect()),
+            Values::BytesList(list) | Values::FractionPolygons(list) => {
+                Value::Bytes(list.iter().map(|bytes| bytes.to_vec()).collect())
+            }
             Values::Logical(DType::Uint64, list) => {
                 Value::Uint64(list.iter().map(|stored| u64::from_stored(*stored)).collect())
             }

@@ -43,14 +43,20 @@ pub(crate) fn stored<'v>(
     let columns = || schema.columns.iter().zip(values).map(|((name, _), values)| (name.as_str(), values));
     let turned = image.is_some_and(|image| image.turned);
     let changed = image.is_some_and(|image| image.turned || image.stored != image.coded);
-    let in_pixels = columns().any(|(_, values)| matches!(values, Values::Pixels(numbers) if !numbers.is_empty()));
+    let in_pixels = columns().any(|(_, values)| match values {
+        Values::Pixels(numbers) | Values::Fractions(numbers) => !numbers.is_empty(),
+        Values::FractionPolygons(texts) => !texts.is_empty(),
+        _ => false,
+    });
     let converts =
         in_pixels || columns().any(|(name, _)| if is_in_pixels(name) { changed } else { turned && is_fraction(name) });
     if !converts {
         // Empty lists need no image.
         for (at, value) in values.iter().enumerate() {
-            if let Values::Pixels(_) = value {
-                out.to_mut()[at] = Values::Floats([].into());
+            match value {
+                Values::Pixels(_) | Values::Fractions(_) => out.to_mut()[at] = Values::Floats([].into()),
+                Values::FractionPolygons(_) => out.to_mut()[at] = Values::BytesList([].into()),
+                _ => {}
             }
         }
         return Ok(out);
@@ -83,6 +89,15 @@ pub(crate) fn stored<'v>(
                 let positions: Vec<_> = labelled.flat_map(|point| [point[0], point[1]]).collect();
                 check_unit(name, &positions, options)?;
                 Some(Values::Floats(coordinates.points(numbers)))
+            }
+            (BBOX, Values::Fractions(numbers)) => {
+                check_boxes(numbers, &fractions)?;
+                Some(Values::Floats(fractions.boxes(numbers)))
+            }
+            (_, Values::Fractions(numbers)) => Some(Values::Floats(fractions.points(numbers))),
+            (_, Values::FractionPolygons(texts)) => {
+                let converted = fractions.polygons(&texts.iter().map(|text| &**text).collect::<Vec<_>>())?;
+                Some(Values::BytesList(converted.unwrap_or_else(|| texts.clone())))
             }
             (BBOX, Values::Floats(numbers)) if turned && numbers.len() % 4 == 0 => {
                 Some(Values::Floats(coordinates.boxes(numbers)))

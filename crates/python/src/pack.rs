@@ -67,7 +67,7 @@ pub(crate) struct PackOptions {
     report: Option<Py<PyAny>>,
 }
 
-const KINDS: [(&str, SourceKind); 9] = [
+const KINDS: [(&str, SourceKind); 10] = [
     ("folder", SourceKind::Folder),
     ("clips", SourceKind::Clips),
     ("list", SourceKind::List),
@@ -77,6 +77,7 @@ const KINDS: [(&str, SourceKind); 9] = [
     ("mds", SourceKind::Mds),
     ("coco", SourceKind::Coco),
     ("voc", SourceKind::Voc),
+    ("yolo", SourceKind::Yolo),
 ];
 
 /// Converts the options `box_unit` and `annotated`.

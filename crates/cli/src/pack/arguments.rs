@@ -9,7 +9,7 @@ use shardtool_pack::{JpegLayout, Options, Part, PixelStore, Resize, SplitNames};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Pack images into a dataset: class folders, a flat folder, a list, TFRecord, WebDataset, Parquet, MDS, or COCO
+/// Pack images into a dataset: class folders, a flat folder, a list, archives, COCO, Pascal VOC or YOLO
 ///
 /// The kind of an archive (TFRecord, WebDataset tar, Parquet, Mosaic MDS) is detected from its content. SOURCE is then one
 /// file, a folder of files, or a glob in quotes. All fields become features, and each file is written to separate shards.
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// by default. To resume a killed pack, run the same command again; a complete split is left as it is.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder of images, a list, or archives
+    /// Folder of images, a list, annotations, or archives
     ///
     /// Also the URL of one list or archive in an object store.
     pub(super) source: PathBuf,

@@ -168,6 +168,8 @@ enum From {
     Coco,
     /// Pascal VOC: JPEGImages, Annotations, ImageSets
     Voc,
+    /// YOLO of Ultralytics: data.yaml, or its folder
+    Yolo,
 }
 
 fn map(text: &str) -> Result<(String, String), String> {
@@ -234,6 +236,7 @@ impl SourceArguments {
             From::Mds => SourceKind::Mds,
             From::Coco => SourceKind::Coco,
             From::Voc => SourceKind::Voc,
+            From::Yolo => SourceKind::Yolo,
         })
     }
 

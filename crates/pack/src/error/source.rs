@@ -77,7 +77,7 @@ pub enum SourceError {
     },
     /// A file of an unknown format.
     #[error("{}: unknown format; expected a folder of images, a list (.csv, .jsonl), TFRecord, WebDataset tar, Parquet, \
-        MDS or COCO; --from KIND skips the detection", .path.display())]
+        MDS, COCO, Pascal VOC or YOLO (data.yaml); --from KIND skips the detection", .path.display())]
     UnknownFormat {
         /// The source.
         path: PathBuf,
@@ -169,7 +169,8 @@ pub enum SourceError {
         problem: String,
     },
     /// Folders that are the parts of a layout, and no classes.
-    #[error("{}: the folders {folders} are the parts of a layout, not classes; pack the folder of images alone, a COCO file \
+    #[error("{}: the folders {folders} are the parts of a layout, not classes, and they are neither Pascal VOC (JPEGImages, \
+        Annotations with XML) nor YOLO (images, labels with lines of numbers); pack the folder of images alone, a COCO file \
         with --images, or a list (CSV or JSON Lines) of the images with their labels, boxes or masks (--column \
         mask:file); --from folder packs them as classes", .path.display())]
     Layout {

@@ -1,6 +1,7 @@
 //! Listings of images that are annotated in a file each, and reading such files.
 
 use super::listing::Entry;
+use crate::error::SourceError;
 use crate::input::{Found, Times, place, read_into};
 use crate::sample::{ListedFile, Values};
 use crate::{Error, Options, Reason, Rejection};
@@ -89,4 +90,9 @@ pub(super) fn text(root: &Path, name: &str) -> Result<String, Reason> {
 /// Returns the reason for a problem in a file of annotations, at a line from 1.
 pub(super) fn problem(file: &str, line: Option<u64>, problem: String) -> Reason {
     Reason::Annotation { file: file.to_owned(), line, problem }
+}
+
+/// Returns the error of a source, or of a file that describes it.
+pub(super) fn wrong(path: &Path, problem: impl Into<String>) -> Error {
+    Error::Source(SourceError::Annotations { path: path.to_owned(), problem: problem.into() })
 }

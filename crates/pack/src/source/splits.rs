@@ -81,7 +81,7 @@ fn doubt(source: &Path, problem: String) -> Error {
 }
 
 /// Returns what the name of a folder says.
-fn own_name(folder: &Path) -> NamedSplit {
+pub(super) fn own_name(folder: &Path) -> NamedSplit {
     let full = match is_url(folder) {
         true => folder.to_owned(),
         false => folder.canonicalize().unwrap_or_else(|_| folder.to_owned()),

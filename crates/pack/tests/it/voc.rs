@@ -92,7 +92,7 @@ fn boxes_classes_and_members_are_those_of_the_annotations() {
         object("cat", [40.0, 20.0, 40.0, 20.0], "<score>9</score>"),
         object("dog", [11.5, 3.25, 21.5, 18.0], "<score>10</score>"),
     ];
-    made.annotate("a", &format!("<segmented>1</segmented><folder>VOC2012</folder>{}", objects.concat()));
+    made.annotate("a", &format!("<segmented>1</segmented><time>1700000000.123</time><code>007</code><folder>VOC2012</folder>{}", objects.concat()));
     made.annotate("b", "");
     made.annotate("c", &object("bird", [1.0, 1.0, 2.0, 2.0], "<score>11</score>"));
     let summary = made.packed().remove(0);
@@ -120,6 +120,9 @@ fn boxes_classes_and_members_are_those_of_the_annotations() {
     ] {
         assert_eq!(a[name], Found::Int(expected), "{name}");
     }
+    assert_eq!(a["code"], Found::Bytes(vec!["007".to_owned()]));
+    let time = manifest(&made.path("set")).features.into_iter().find(|feature| feature.name == "time");
+    assert_eq!(time.map(|feature| feature.dtype.name()), Some("float64"));
     let poses = ["Left", "", "", ""].map(str::to_owned).to_vec();
     assert_eq!(a["image/object/pose"], Found::Bytes(poses));
     assert_eq!(a["image/filename"], Found::Bytes(vec!["a.jpg".to_owned()]));
@@ -187,6 +190,9 @@ fn lists_are_the_splits_and_no_image_is_in_two() {
     assert_eq!(counts(&pack_splits(&of("test", "test"), &()).unwrap()), BTreeMap::from([("test", 2)]));
     made.set("test", "d\nd\n");
     made.refused(&made.options(), &["d is twice in the list of split test"]);
+    put(&made.path("voc/JPEGImages/with space.jpg"), &jpeg(9, 40, 20));
+    made.set("test", "with space\n");
+    assert_eq!(counts(&pack_splits(&of("test", "space"), &()).unwrap()), BTreeMap::from([("test", 1)]));
     made.set("test", "d 1\n");
     made.refused(&made.options(), &["test.txt", "line 1", "1 and -1"]);
 }

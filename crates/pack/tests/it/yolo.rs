@@ -225,8 +225,20 @@ fn layouts_of_other_tools_are_found() {
     made.put("data.yaml", b"train: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['dog']\n");
     assert_eq!(counts(&made.packed(&made.options())), two);
     assert_eq!(manifest(&made.path("set")).classes, ["dog"]);
+    // A test set that the file names and nobody wrote is named, as Ultralytics passes over it.
+    made.put("data.yaml", b"train: ../train/images\nval: ../valid/images\ntest: ../test/images\nnames: ['dog']\n");
+    let summaries = made.packed(&made.options());
+    assert_eq!(counts(&summaries), two);
+    has(&summaries[0].left_out, "the images of test: no such folder or list: ../test/images");
+    let one = with!(Options::new(made.path("yolo/valid"), made.path("set")), classes = None);
+    assert_eq!(counts(&made.packed(&one)), BTreeMap::from([("valid", (1, 0))]));
+    // Both layouts in one folder.
+    let both = of(&["train/images/a.jpg", "images/b.jpg"]);
+    both.refused(&both.options(), &["it holds images and labels, and so do train: which are the data?"]);
     // Folders without splits.
     let made = of(&["images/a.jpg", "images/b.jpg"]);
+    made.put("notes/x.md", b"x");
+    has(&made.packed(&made.options())[0].left_out, "notes: not of YOLO");
     assert_eq!(counts(&made.packed(&made.options())), BTreeMap::from([("train", (2, 0))]));
     let val = with!(made.options(), split = Some("val".to_owned()));
     assert_eq!(counts(&made.packed(&val)), BTreeMap::from([("val", (2, 0))]));
@@ -261,6 +273,10 @@ fn splits_share_no_image_and_doubts_are_asked_about() {
         (
             "train: images/train\nval: images/train\nnames: [a]\n",
             &["a.jpg is in the split train and in the split val", "--split NAME"][..],
+        ),
+        (
+            "train: images/train\nval: images/none\nnames: [a]\n",
+            &["the images of val: no such folder or list: images/none"],
         ),
         (
             "train: images/none\nval: images/val\nnames: [a]\n",

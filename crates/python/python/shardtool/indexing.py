@@ -26,7 +26,7 @@ def index(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc", "yolo"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
@@ -47,7 +47,7 @@ def index(
     allow: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     progress: bool = False,
 ) -> packing.Packed:
-    """Makes a dataset of files that stay where they are: folders of images, lists, COCO files, Pascal VOC, tars, Parquet, MDS,
+    """Makes a dataset of files that stay where they are: folders of images, lists, COCO files, Pascal VOC, YOLO, tars, Parquet, MDS,
     TFRecord.
 
     Reads the source once, writes a manifest, and an index for each shard that `pack` would write, which says where the bytes
@@ -57,7 +57,7 @@ def index(
     Parameters
     ----------
     source
-        As of `pack`: a folder, a list, a COCO file, a folder of Pascal VOC, or archives. tars must not be compressed; of images in Parquet
+        As of `pack`: a folder, a list, a COCO file, Pascal VOC, YOLO, or archives. tars must not be compressed; of images in Parquet
         files, a
         codec must leave four fifths of the bytes as they are. TFRecord files become shards as they are.
     out
@@ -128,6 +128,7 @@ KINDS = {
     "mds": "MDS",
     "coco": "a COCO file",
     "voc": "a folder of Pascal VOC",
+    "yolo": "a dataset of YOLO",
 }
 
 

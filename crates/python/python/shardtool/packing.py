@@ -96,7 +96,7 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc", "yolo"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
@@ -135,9 +135,9 @@ def pack(
     ----------
     source
         A folder of class folders; a flat folder; a list (CSV with a header, or JSONL); a COCO annotation file
-        (`instances.json`); a folder of Pascal VOC; or archives: TFRecord, WebDataset, Parquet or MDS. The columns `path`, `label` and `key` of a
-        list are used, and all others become features. Or the URL of a list, a COCO file, an archive, or a folder or glob of
-        archives in a store.
+        (`instances.json`); a folder of Pascal VOC; a `data.yaml` of YOLO, or its folder; or archives: TFRecord,
+        WebDataset, Parquet or MDS. The columns `path`, `label` and `key` of a list are used, and all others become features. Or
+        the URL of a list, a COCO file, an archive, or a folder or glob of archives in a store.
     destination
         Folder of the dataset, which is created if it does not exist; or the URL of a folder of a store.
     split

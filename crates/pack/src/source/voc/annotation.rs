@@ -172,6 +172,8 @@ fn keep(
     let value = match Number::parse(&text) {
         // Digits with leading zeros are text.
         Some(Number::Int64(number)) if number.to_string() == text => Value::from(number),
+        Some(Number::Uint64(number)) if number.to_string() == text => Value::from(number),
+        Some(Number::Float64(number)) => Value::from(number),
         _ => Value::from(text),
     };
     match members.insert(name.to_owned(), value) {

@@ -4,7 +4,7 @@ use super::super::detect::{self, DetectedSource, subfolders};
 use super::super::image_lists::{self, ImageLists};
 use super::super::layouts::{is_system, listed};
 use super::super::split_names::{NamedSplit, is_split};
-use super::super::splits::{DividedSource, SplitSource};
+use super::super::splits::{DividedSource, SplitSource, own_name};
 use crate::error::SourceError;
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SourceKind, SplitNames};
@@ -101,8 +101,8 @@ pub(in crate::source) fn divide(source: &Path, root: &Path, options: &Options) -
     let (lists, others) = match found {
         Some(lists) => image_lists::taken(root, lists, options)?,
         None => {
-            let own = || match root.file_name().map(|name| NamedSplit::of_folder(&name.to_string_lossy())) {
-                Some(NamedSplit::One(split)) if options.split_names != SplitNames::Ignored => split,
+            let own = || match own_name(root) {
+                NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
                 _ => DEFAULT_SPLIT.to_owned(),
             };
             (BTreeMap::from([(options.split.clone().unwrap_or_else(own), all.clone())]), vec![])
@@ -203,14 +203,17 @@ fn list(file: &Path) -> Result<Vec<String>, Error> {
     let text = text.map_err(|_| wrong("not UTF-8; expected the name of an image in each line".to_owned()))?;
     let mut images = vec![];
     for (at, line) in text.lines().enumerate() {
-        let mut words = line.split_whitespace();
-        let Some(name) = words.next() else { continue };
-        if words.next().is_some() {
+        let name = line.trim();
+        let flag = name.rsplit_once(char::is_whitespace).is_some_and(|(_, flag)| ["1", "0", "-1"].contains(&flag));
+        if flag {
             let line = at + 1;
             return Err(wrong(format!(
-                "line {line}: expected the name of an image, and found more; a list of one class, with 1 and -1 for images \
-                 with and without it, is no split"
+                "line {line}: expected the name of an image, and found a flag after it; a list of one class, with 1 and -1 for \
+                 images with and without it, is no split"
             )));
+        }
+        if name.is_empty() {
+            continue;
         }
         images.push(name.to_owned());
     }

@@ -1,9 +1,10 @@
 //! What describes a dataset of YOLO: `data.yaml` of Ultralytics, with the folders or lists of the splits and the names of the classes.
 
-use super::super::annotated::text;
+use super::super::annotated::{text, wrong};
+use super::super::layouts::listed;
 use super::super::yaml;
+use super::paths::entry;
 use crate::Error;
-use crate::error::SourceError;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -25,15 +26,10 @@ pub(in crate::source) struct Config {
     pub(super) left_out: Vec<String>,
 }
 
-/// Returns the error of a file or folder.
-pub(super) fn wrong(path: &Path, problem: impl Into<String>) -> Error {
-    Error::Source(SourceError::Annotations { path: path.to_owned(), problem: problem.into() })
-}
-
 /// Reads a file as a mapping; `None` if it is another value.
 ///
 /// # Errors
-/// [`SourceError::Annotations`].
+/// [`crate::SourceError::Annotations`].
 pub(super) fn members(file: &Path) -> Result<Option<Map<String, Value>>, Error> {
     let text = text(Path::new(""), &file.to_string_lossy())
         .map_err(|reason| wrong(file, shardtool_format::Chain(&reason).to_string()))?;
@@ -54,7 +50,7 @@ impl Config {
     /// Makes the description of a file's dataset. Nothing is fetched or run.
     ///
     /// # Errors
-    /// [`SourceError::Annotations`].
+    /// [`crate::SourceError::Annotations`].
     pub(super) fn of_file(file: &Path, mut members: Map<String, Value>) -> Result<Self, Error> {
         let mut splits = vec![];
         for split in SPLITS {
@@ -154,13 +150,11 @@ fn base(file: &Path, path: Option<Value>, splits: &[(String, Vec<String>)]) -> R
         Some(Value::String(path)) => path,
         Some(_) => return Err(wrong(file, "`path` is the folder of the dataset")),
     };
-    let has = |base: &Path| {
-        splits.iter().flat_map(|(_, entries)| entries).any(|entry| super::layout::entry(base, entry).is_some())
-    };
+    let has = |base: &Path| splits.iter().flat_map(|(_, entries)| entries).any(|name| entry(base, name).is_some());
     let named = folder.join(&path);
     [&named, &folder].into_iter().find(|base| has(base)).cloned().ok_or_else(|| {
         let entries: Vec<_> = splits.iter().flat_map(|(_, entries)| entries.iter().map(String::as_str)).collect();
-        let entries = super::super::layouts::listed(entries.into_iter());
+        let entries = listed(entries.into_iter());
         wrong(file, format!("neither {} nor the folder of the file has {entries}; correct `path`", named.display()))
     })
 }

@@ -1,13 +1,16 @@
 //! YOLO, as Ultralytics lays datasets out: images, a text file of labels for each, and a `data.yaml` that names splits and classes.
 
 mod config;
+mod find;
 mod labels;
 mod layout;
+mod paths;
 
 pub(super) use config::Config;
-pub(super) use layout::{divide, find};
+pub(super) use find::find;
+pub(super) use layout::divide;
 
-use super::annotated::{Images, text};
+use super::annotated::{Images, text, wrong};
 use super::layouts::listed;
 use super::listing::Listing;
 use super::objects::{BBOX, CLASS, KEYPOINTS};
@@ -41,7 +44,7 @@ pub(super) fn list(
         let mut background = 0;
         let all = paths.len();
         for path in paths {
-            let file = layout::labels_of(root, &path);
+            let file = paths::labels_of(root, &path);
             let read = match text(root, &file) {
                 Ok(text) => {
                     let known = (!names.is_empty()).then_some(names.len());
@@ -75,14 +78,14 @@ pub(super) fn list(
         && options.split.is_none()
         && let Some(file) = used.first()
     {
-        return Err(config::wrong(root, format!("no image has a file of labels; expected, for example, {file}")));
+        return Err(wrong(root, format!("no image has a file of labels; expected, for example, {file}")));
     }
     if duplicates > 0 {
         left_out.push(format!(
             "{duplicates} lines of labels occur twice in their file: both are kept, where Ultralytics removes one"
         ));
     }
-    let unused = layout::unused(root, &used)?;
+    let unused = paths::unused(root, &used)?;
     // Those of other splits may lie in the same folder.
     if !unused.is_empty() && options.split.is_none() {
         left_out.push(format!(

@@ -1,0 +1,187 @@
+//! Finds a dataset of YOLO, with or without `data.yaml`.
+
+use super::super::annotated::wrong;
+use super::super::archive::files::start_of;
+use super::super::detect::{other_files, subfolders};
+use super::super::layouts::listed;
+use super::super::split_names::{NamedSplit, is_split};
+use super::config::{Config, describes_dataset, members};
+use super::paths::{IMAGES, LABELS};
+use crate::{Error, SourceKind};
+use shardtool_store::is_url;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Files with the name of a class in each line, in order of preference.
+const NAMES: [&str; 4] = ["classes.txt", "obj.names", "labels/classes.txt", "names.txt"];
+/// Files of labels that are looked into.
+const LOOKED_INTO: usize = 8;
+
+/// Finds a dataset of YOLO: a `data.yaml`, a folder that holds one, or folders `images` and `labels`; `None` if it is none.
+///
+/// # Errors
+/// [`crate::SourceError::Annotations`] if it cannot be used, or if the user names the kind and it is none; [`Error::Io`].
+pub(in crate::source) fn find(source: &Path, from: Option<SourceKind>) -> Result<Option<Config>, Error> {
+    let forced = from == Some(SourceKind::Yolo);
+    let is_yaml = |path: &Path| {
+        path.extension().and_then(OsStr::to_str).is_some_and(|extension| ["yaml", "yml"].contains(&extension))
+    };
+    if from.is_some() && !forced {
+        return Ok(None);
+    }
+    if !is_url(source) && source.is_file() && is_yaml(source) {
+        let members = members(source)?.ok_or_else(|| wrong(source, "expected the members of a data.yaml of YOLO"))?;
+        return Config::of_file(source, members).map(Some);
+    }
+    if is_url(source) || !source.is_dir() {
+        return if forced {
+            Err(wrong(source, "expected a folder of YOLO, or its data.yaml, on a disk"))
+        } else {
+            Ok(None)
+        };
+    }
+    let (mut found, mut broken) = (vec![], None);
+    for name in other_files(source)?.iter().filter(|name| is_yaml(Path::new(name))) {
+        match members(&source.join(name)) {
+            Ok(members) => found.extend(members.filter(describes_dataset).map(|members| (name.clone(), members))),
+            Err(error) => broken = Some(error),
+        }
+    }
+    match found.len() {
+        0 => {}
+        1 => {
+            let (name, members) = found.remove(0);
+            return Config::of_file(&source.join(name), members).map(Some);
+        }
+        _ => {
+            let names = listed(found.iter().map(|(name, _)| name.as_str()));
+            return Err(wrong(
+                source,
+                format!("{names} each describe a dataset of YOLO; name one of them as the source"),
+            ));
+        }
+    }
+    match of_folders(source, forced)? {
+        Some(_) if broken.is_some() => Err(broken.expect("checked above")),
+        None if forced => Err(wrong(source, "expected data.yaml, or the folders images and labels of YOLO")),
+        found => Ok(found),
+    }
+}
+
+/// Describes folders without a `data.yaml`: `images/train` and `labels/train`, `images` and `labels`, or `train/images` and
+/// `train/labels`.
+fn of_folders(source: &Path, forced: bool) -> Result<Option<Config>, Error> {
+    let has_both = |folder: &Path| folder.join(IMAGES).is_dir() && folder.join(LABELS).is_dir();
+    let mut splits = vec![];
+    let mut left_out = vec![];
+    let top = subfolders(source)?;
+    let labels: Vec<PathBuf> = if has_both(source) {
+        let inner: Vec<_> = top.iter().filter(|name| has_both(&source.join(name))).map(String::as_str).collect();
+        if !inner.is_empty() {
+            let inner = listed(inner.into_iter());
+            return Err(wrong(
+                source,
+                format!(
+                    "it holds images and labels, and so do {inner}: which are the data? Name one of these folders, or write a data.yaml that names each split"
+                ),
+            ));
+        }
+        let (named, others): (Vec<_>, Vec<_>) =
+            subfolders(&source.join(IMAGES))?.into_iter().partition(|name| is_split(name));
+        if !named.is_empty() && !others.is_empty() {
+            let (named, others) = (listed(named.iter().map(String::as_str)), listed(others.iter().map(String::as_str)));
+            return Err(wrong(
+                source,
+                format!(
+                    "folders {named} of {IMAGES} are named for splits, and {others} for none; write a data.yaml that names each split"
+                ),
+            ));
+        }
+        match named.is_empty() {
+            true => splits.push((String::new(), vec![IMAGES.to_owned()])),
+            false => splits.extend(named.into_iter().map(|name| (name.clone(), vec![format!("{IMAGES}/{name}")]))),
+        }
+        vec![source.join(LABELS)]
+    } else {
+        let named: Vec<_> = top.iter().filter(|name| is_split(name)).cloned().collect();
+        if !named.iter().any(|name| has_both(&source.join(name)))
+            || !named.iter().all(|name| source.join(name).join(IMAGES).is_dir())
+        {
+            return Ok(None);
+        }
+        splits.extend(named.iter().map(|name| (name.clone(), vec![format!("{name}/{IMAGES}")])));
+        named.iter().map(|name| source.join(name).join(LABELS)).collect()
+    };
+    if !forced && !are_labels(&labels)? {
+        return Ok(None);
+    }
+    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, entries) in splits {
+        let split = match NamedSplit::of(&name) {
+            NamedSplit::One(split) => split,
+            _ => name.clone(),
+        };
+        if by_name.insert(split.clone(), entries).is_some() {
+            return Err(wrong(
+                source,
+                format!("two folders are named for split {split}; write a data.yaml that names each split"),
+            ));
+        }
+    }
+    let known = |name: &String| [IMAGES, LABELS].contains(&name.as_str()) || NAMES.contains(&name.as_str());
+    let mut others: Vec<_> = top.into_iter().filter(|name| !known(name) && !is_split(name)).collect();
+    others.extend(other_files(source)?.into_iter().filter(|name| !known(name)));
+    if !others.is_empty() {
+        left_out.push(format!("{}: not of YOLO", listed(others.iter().map(String::as_str))));
+    }
+    let names = names(source)?;
+    if names.is_empty() {
+        left_out.push(format!("no names of classes: none of {} is there; --classes FILE gives them", NAMES.join(", ")));
+    }
+    Ok(Some(Config { base: source.to_owned(), splits: by_name.into_iter().collect(), names, points: None, left_out }))
+}
+
+/// Returns whether the first files in folders of labels are lines of numbers, as YOLO's are.
+fn are_labels(folders: &[PathBuf]) -> Result<bool, Error> {
+    let mut found = false;
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        let inner = subfolders(folder)?.into_iter().map(|name| folder.join(name));
+        for folder in std::iter::once(folder.clone()).chain(inner) {
+            let texts = other_files(&folder)?
+                .into_iter()
+                .filter(|name| name.ends_with(".txt") && !NAMES.contains(&name.as_str()));
+            for name in texts.take(LOOKED_INTO) {
+                let start = start_of(&folder.join(name), 4096)?;
+                let text = String::from_utf8_lossy(&start);
+                let Some(line) = text.lines().next() else { continue };
+                let numbers = line.split_whitespace().filter(|word| word.parse::<f64>().is_ok()).count();
+                if numbers < 5 || line.split_whitespace().count() != numbers {
+                    return Ok(false);
+                }
+                found = true;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the names of classes from a file next to the folders.
+fn names(source: &Path) -> Result<Vec<String>, Error> {
+    let mut found: Option<(&str, Vec<String>)> = None;
+    for name in NAMES {
+        let file = source.join(name);
+        if !file.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
+        let names: Vec<_> = text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        match &found {
+            Some((other, there)) if *there != names => {
+                return Err(wrong(source, format!("{other} and {name} give different names of classes; remove one")));
+            }
+            _ => found = Some((name, names)),
+        }
+    }
+    Ok(found.map(|(_, names)| names).unwrap_or_default())
+}

@@ -1,0 +1,99 @@
+//! Paths of images and of their files of labels.
+
+use super::super::annotated::wrong;
+use super::super::detect::other_files;
+use super::super::folder::files_below;
+use crate::Error;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+/// Folder of images.
+pub(super) const IMAGES: &str = "images";
+/// Folder of labels.
+pub(super) const LABELS: &str = "labels";
+/// Extensions of files among the images that are none.
+const NO_IMAGES: [&str; 10] = ["txt", "cache", "npy", "json", "xml", "yaml", "yml", "csv", "md", "db"];
+
+/// Returns the folder or list that an entry names; `None` if there is none. Roboflow writes `../train/images` for `train/images`.
+pub(super) fn entry(base: &Path, entry: &str) -> Option<PathBuf> {
+    let inside = entry.strip_prefix("../").map(|rest| base.join(rest));
+    let path = std::iter::once(base.join(entry)).chain(inside).find(|path| path.exists())?;
+    match path.components().any(|part| part == Component::ParentDir) {
+        true => path.canonicalize().ok(),
+        false => Some(path),
+    }
+}
+
+/// Returns the images of a folder or list, by their paths from `base`, or full ones of those outside.
+///
+/// # Errors
+/// `None` if there is no such folder or list.
+pub(super) fn images_of(base: &Path, name: &str, left_out: &mut Vec<String>) -> Result<Vec<String>, Option<Error>> {
+    let path = entry(base, name).ok_or(None)?;
+    let text = |path: &Path| path.strip_prefix(base).unwrap_or(path).to_str().map(str::to_owned);
+    let no_text = || wrong(&path, "the name of a file is not UTF-8; rename it");
+    let mut images = vec![];
+    if path.is_dir() {
+        let mut others: BTreeMap<String, u64> = BTreeMap::new();
+        for file in files_below(&path)? {
+            let extension = Path::new(&file).extension().and_then(OsStr::to_str).unwrap_or_default().to_lowercase();
+            match NO_IMAGES.contains(&extension.as_str()) {
+                true => *others.entry(extension).or_default() += 1,
+                false => images.push(text(&path.join(file)).ok_or_else(no_text)?),
+            }
+        }
+        left_out.extend(others.into_iter().map(|(extension, count)| format!("{count} files .{extension} in {name}")));
+    } else {
+        let lines = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            images.push(text(&folder.join(line.strip_prefix("./").unwrap_or(line))).ok_or_else(no_text)?);
+        }
+    }
+    if images.is_empty() {
+        left_out.push(format!("{name}: it has no images"));
+    }
+    images.sort();
+    Ok(images)
+}
+
+/// Returns the path of an image's labels: the last folder `images` in its path is `labels`, and its extension `txt`.
+pub(super) fn labels_of(base: &Path, image: &str) -> String {
+    let replaced = |path: &str| {
+        let at = path.rfind("/images/")?;
+        Some(format!("{}/{LABELS}/{}", &path[..at], &path[at + "/images/".len()..]))
+    };
+    let inside = replaced(&format!("/{}", image.trim_start_matches('/')));
+    let path = match (inside, Path::new(image).is_absolute()) {
+        (Some(path), true) => path,
+        (Some(path), false) => path[1..].to_owned(),
+        (None, _) => {
+            let full = std::path::absolute(base.join(image)).unwrap_or_default();
+            full.to_str().and_then(replaced).unwrap_or_else(|| image.to_owned())
+        }
+    };
+    let name = path.rfind('/').map_or(0, |at| at + 1);
+    let end = path[name..].rfind('.').map_or(path.len(), |at| name + at);
+    format!("{}.txt", &path[..end])
+}
+
+/// Returns the files of labels in the folders of some that no image has.
+pub(super) fn unused(base: &Path, used: &BTreeSet<String>) -> Result<Vec<String>, Error> {
+    let folders: BTreeSet<_> =
+        used.iter().map(|file| Path::new(file).parent().unwrap_or(Path::new("")).to_owned()).collect();
+    let mut found = vec![];
+    for folder in folders {
+        let full = base.join(&folder);
+        if !full.is_dir() {
+            continue;
+        }
+        for name in other_files(&full)? {
+            let file = folder.join(&name).to_string_lossy().into_owned();
+            if name.ends_with(".txt") && name != "classes.txt" && !used.contains(&file) {
+                found.push(file);
+            }
+        }
+    }
+    Ok(found)
+}

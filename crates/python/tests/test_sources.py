@@ -116,26 +116,56 @@ def coco(at, rows, stem):
     (at / stem / "annotations.json").write_text(json.dumps(document))
 
 
+def voc(at, rows, stem):
+    for name in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (at / "voc" / name).mkdir(parents=True, exist_ok=True)
+    for number, (name, label, columns) in enumerate(rows):
+        (at / "voc" / "JPEGImages" / f"{name}.png").write_bytes(png(number))
+        members = "".join(f"<{column}>{value!r}</{column}>" for column, value in columns.items() if value is not None)
+        box = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>3</ymax></bndbox>"
+        text = f"<annotation>{members}<object><name>{label}</name>{box}</object></annotation>"
+        (at / "voc" / "Annotations" / f"{name}.xml").write_text(text)
+    (at / "voc" / "ImageSets" / "Main" / f"{stem}.txt").write_text("".join(f"{name}\n" for name, _, _ in rows))
+
+
+def yolo(at, rows, stem):
+    """Labels have no further columns."""
+    labels = sorted({label for _, label, _ in rows})
+    for folder in ("images", "labels"):
+        (at / "yolo" / folder / stem).mkdir(parents=True)
+    for number, (name, label, _) in enumerate(rows):
+        (at / "yolo" / "images" / stem / f"{name}.png").write_bytes(png(number))
+        (at / "yolo" / "labels" / stem / f"{name}.txt").write_text(f"{labels.index(label)} 0.5 0.5 0.25 0.5\n")
+    splits = "".join(f"{folder.name}: images/{folder.name}\n" for folder in (at / "yolo" / "images").iterdir())
+    (at / "yolo" / "data.yaml").write_text(f"{splits}names: {json.dumps(labels)}\n")
+
+
 SOURCES = {
     "folder of classes": folder, "JSONL": jsonl, "CSV": csv, "WebDataset": tar, "Parquet": parquet, "MDS": mosaic,
-    "TFRecord": tfrecord, "COCO": coco,
+    "TFRecord": tfrecord, "COCO": coco, "Pascal VOC": voc, "YOLO": yolo,
 }  # fmt: skip
 #: Kinds whose `at` holds one source, not several files that are packed together.
 SINGLE = {"JSONL": "{}.jsonl", "CSV": "{}.csv", "COCO": "{}/annotations.json"}
+#: Kinds whose `at` holds one folder with all splits.
+ROOTS = {"Pascal VOC": "voc", "YOLO": "yolo"}
+#: Kinds whose classes are those of objects.
+OBJECTS = ("COCO", *ROOTS)
 HOLDS = {"wide": "columns", "large": "columns", "score": "columns"}
 
 
 def source_of(kind, at, stem):
+    if kind in ROOTS:
+        return at / ROOTS[kind]
     return at / SINGLE[kind].format(stem) if kind in SINGLE else (at / stem if kind in ("folder of classes", "MDS") else at)
 
 
-def pack(kind, tmp_path, rows, name="one", **options):
+def pack(case, tmp_path, rows, name="one", **options):
     at = tmp_path / name
     at.mkdir()
-    SOURCES[kind](at, rows, "train")
+    SOURCES[case](at, rows, "train")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = st.pack(source_of(kind, at, "train"), tmp_path / f"{name}.dataset", **options)
+        result = st.pack(source_of(case, at, "train"), tmp_path / f"{name}.dataset", **options)
     return result, st.Dataset(tmp_path / f"{name}.dataset")
 
 
@@ -152,7 +182,7 @@ def refusal(error, *named):
 def classes_differ(kind, tmp_path):
     one, two = [pack(kind, tmp_path, rows, name)[1] for name, rows in (("one", ROWS), ("two", [("d", "dog", {}), ("e", "bird", {})]))]
     splits = [only(one), only(two)]
-    fields = [st.Image([st.CenterCrop(8)]), *(["image/object/class/label"] if kind == "COCO" else [])]
+    fields = [st.Image([st.CenterCrop(8)]), *(["image/object/class/label"] if kind in OBJECTS else [])]
     with pytest.raises(st.OptionError) as error:
         st.Loader(splits, 2, fields)
     assert "class" in str(error.value)
@@ -167,7 +197,8 @@ def split_names(kind, tmp_path):
     at = tmp_path / "both"
     at.mkdir()
     for stem in ("train", "val"):
-        SOURCES[kind](at, ROWS, stem)
+        # An image is in one split.
+        SOURCES[kind](at, [(f"{stem}-{name}", label, more) for name, label, more in ROWS], stem)
     if kind == "COCO":
         # As COCO is distributed.
         (at / "annotations").mkdir()
@@ -177,7 +208,7 @@ def split_names(kind, tmp_path):
         with pytest.raises(st.PackError) as error:
             st.pack(at, tmp_path / "dataset")
         return refusal(error.value, "a COCO file with `images=`") + ": name one file of annotations"
-    st.pack(at, tmp_path / "dataset")
+    st.pack(source_of(kind, at, "") if kind in ROOTS else at, tmp_path / "dataset")
     dataset = st.Dataset(tmp_path / "dataset")
     found = {name: len(dataset.split(name)) for name in dataset.splits}
     assert found == {"train": len(ROWS), "val": len(ROWS)}
@@ -200,7 +231,7 @@ def dotted_names(kind, tmp_path):
 
 def column(name, values):
     def run(kind, tmp_path):
-        if kind == "folder of classes":
+        if kind in ("folder of classes", "YOLO"):
             return "no columns"
         if kind == "TFRecord" and name != "score":
             return "has no such type"
@@ -214,7 +245,7 @@ def column(name, values):
 
 
 def nulls(kind, tmp_path):
-    if kind == "folder of classes":
+    if kind in ("folder of classes", "YOLO"):
         return "no columns"
     if kind == "MDS":
         return "has no nulls"
@@ -226,7 +257,8 @@ def nulls(kind, tmp_path):
 
 def empty(kind, tmp_path):
     try:
-        pack(kind, tmp_path, [])
+        # Without a file of annotations, nothing says that it is VOC.
+        pack(kind, tmp_path, [], **({"kind": "voc"} if kind == "Pascal VOC" else {}))
     except (st.PackError, st.FileError) as error:
         assert not (tmp_path / "one.dataset" / "dataset.json").exists()
         return refusal(error, "no ", "empty", "does not") + ", nothing published"
@@ -234,7 +266,7 @@ def empty(kind, tmp_path):
 
 
 def duplicate_keys(kind, tmp_path):
-    if kind == "folder of classes":
+    if kind == "folder of classes" or kind in ROOTS:
         return "cannot occur"
     rows = [("a", "cat", {}), ("b", "dog", {}), ("a", "cat", {})]
     try:

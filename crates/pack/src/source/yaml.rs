@@ -56,7 +56,7 @@ pub(super) fn parse(text: &str) -> Result<Value, (u64, String)> {
                 Some(Open::Mapping(members, _)) => Value::Object(members),
                 None => return wrong("not YAML: an end without a beginning"),
             },
-            Event::DocumentStart(_) if document.is_some() => return wrong("a second document in the file"),
+            Event::DocumentStart(_) if document.is_some() => return wrong("another document in the file"),
             _ => continue,
         };
         match open.last_mut() {
@@ -111,7 +111,7 @@ mod tests {
             (laughs, 2, "alias"),
             ("a: 1\na: 2\n", 2, "`a` occurs twice"),
             ("a: !x 1", 1, "tag"),
-            ("a: 1\n---\nb: 1\n", 2, "second document"),
+            ("a: 1\n---\nb: 1\n", 2, "another document"),
             ("? {a: 1}\n: 2", 1, "as a key"),
             ("? [a]\n: 2", 1, "as a key"),
             ("a: [1, 2", 1, "not YAML"),

@@ -155,9 +155,9 @@ fn labels_that_ultralytics_would_change_or_drop_are_rejected_by_file_and_line() 
         (b"-1 0.5 0.5 0.5 0.5", "line 1: `-1` is not the id of a class"),
         (b"dog 0.5 0.5 0.5 0.5", "line 1: `dog` is not a number"),
         (b"0 0.5 nan 0.5 0.5", "`nan` is not a number"),
-        (b"0 0.5 1.01 0.5 0.5", "`1.01` is no fraction of the image"),
-        (b"0 0.5 -0.1 0.5 0.5", "`-0.1` is no fraction of the image"),
-        (b"0 20 10 40 20", "`20` is no fraction of the image"),
+        (b"0 0.5 1.01 0.5 0.5", "`1.01` is not a fraction of the image"),
+        (b"0 0.5 -0.1 0.5 0.5", "`-0.1` is not a fraction of the image"),
+        (b"0 20 10 40 20", "`20` is not a fraction of the image"),
         (b"0 0.5 0.5 0.5", "4 numbers, expected 5"),
         // As a prediction with its confidence.
         (b"0 0.5 0.5 0.5 0.5 0.9", "6 numbers, expected 5"),
@@ -225,7 +225,7 @@ fn layouts_of_other_tools_are_found() {
     made.put("data.yaml", b"train: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['dog']\n");
     assert_eq!(counts(&made.packed(&made.options())), two);
     assert_eq!(manifest(&made.path("set")).classes, ["dog"]);
-    // A test set that the file names and nobody wrote is named, as Ultralytics passes over it.
+    // A test set that does not exist is named, where Ultralytics ignores it.
     made.put("data.yaml", b"train: ../train/images\nval: ../valid/images\ntest: ../test/images\nnames: ['dog']\n");
     let summaries = made.packed(&made.options());
     assert_eq!(counts(&summaries), two);
@@ -292,7 +292,7 @@ fn splits_share_no_image_and_doubts_are_asked_about() {
         made.put("data.yaml", yaml.as_bytes());
         made.refused(&made.options(), parts);
     }
-    // One that is damaged is not passed over, although the folders alone are a layout.
+    // A damaged file is an error, although the folders alone are a layout.
     made.put("data.yaml", b"train: images/train\nnames: *a\n");
     made.refused(&made.options(), &["data.yaml", "line 2"]);
     made.put("data.yaml", YAML.as_bytes());

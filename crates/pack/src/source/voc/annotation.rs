@@ -48,9 +48,9 @@ pub(super) const FLAGS: [&str; 3] = ["difficult", "occluded", "truncated"];
 ///
 /// # Errors
 /// [`Reason::Annotation`].
-pub(super) fn parse(file: &str, text: &str) -> Result<Annotation, Reason> {
+pub(super) fn parse(file: &str, xml: &str) -> Result<Annotation, Reason> {
     let options = ParsingOptions { nodes_limit: NODES, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(text, options).map_err(|error| {
+    let document = Document::parse_with_options(xml, options).map_err(|error| {
         let line = error.pos().row;
         problem(file, Some(line.into()), format!("not XML as Pascal VOC has it: {error}"))
     })?;
@@ -70,7 +70,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Annotation, Reason> {
                 let side = |name| Ok::<_, Reason>(number(child(member, name), &wrong)?.unwrap_or_default());
                 let (width, height) = (side("width")?, side("height")?);
                 if found.size.replace((width as i64, height as i64)).is_some() {
-                    return Err(wrong(member, "a second <size>".to_owned()));
+                    return Err(wrong(member, "another <size>".to_owned()));
                 }
                 let sides = ["width", "height"];
                 let others =
@@ -78,6 +78,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Annotation, Reason> {
                 found.left_out.extend(others.map(|node| format!("`size/{}`", node.tag_name().name())));
             }
             "object" => found.objects.push(object(member, &mut found.left_out, &wrong)?),
+            "filename" if stem(&text(member)) == stem(file.rsplit('/').next().unwrap_or_default()) => {}
             name if NOT_KEPT.contains(&name) || !is_plain(member) => found.left_out.push(format!("`{name}`")),
             name => keep(name, member, &mut found.others, &wrong)?,
         }
@@ -94,7 +95,7 @@ fn object(
     let mut flags = BTreeMap::from(FLAGS.map(|flag| (flag, UNKNOWN)));
     let mut others = Map::new();
     for member in node.children().filter(Node::is_element) {
-        let twice = || wrong(member, format!("a second <{}> of an object", member.tag_name().name()));
+        let twice = || wrong(member, format!("another <{}> of an object", member.tag_name().name()));
         match member.tag_name().name() {
             "name" => {
                 if name.replace(text(member)).is_some() {
@@ -138,6 +139,10 @@ fn object(
     Ok(Object { name, bounds, flags, pose: pose.unwrap_or_default(), others })
 }
 
+fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
 fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
     node.children().find(|child| child.tag_name().name() == name)
 }
@@ -177,7 +182,7 @@ fn keep(
         _ => Value::from(text),
     };
     match members.insert(name.to_owned(), value) {
-        Some(_) => Err(wrong(node, format!("a second <{name}>"))),
+        Some(_) => Err(wrong(node, format!("another <{name}>"))),
         None => Ok(()),
     }
 }

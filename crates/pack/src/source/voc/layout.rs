@@ -23,7 +23,7 @@ const SETS: [&str; 3] = ["ImageSets/Main", "ImageSets", "ImageSets/Segmentation"
 /// How deep below the source the folders may lie.
 const DEPTH: usize = 2;
 
-/// Finds the folder that holds `Annotations` and `JPEGImages`: the source, or the only one in it; `None` if there is none.
+/// Finds the folder that holds `Annotations` and `JPEGImages`: the source, or the only one in it; otherwise `None`.
 ///
 /// # Errors
 /// [`SourceError::Annotations`] if there are several, or none and the user names the kind; [`Error::Io`].
@@ -77,7 +77,7 @@ fn is_root(folder: &Path, forced: bool) -> Result<bool, Error> {
     Ok(forced || entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "xml")))
 }
 
-/// Divides a folder of VOC by its lists of images. `trainval` is a split only if it is asked for, or if neither `train` nor `val`
+/// Divides a folder of VOC by its lists of images. `trainval` is a split only if the user names it, or if neither `train` nor `val`
 /// has a list. Without lists, all images are one split.
 ///
 /// # Errors
@@ -209,7 +209,7 @@ fn list(file: &Path) -> Result<Vec<String>, Error> {
             let line = at + 1;
             return Err(wrong(format!(
                 "line {line}: expected the name of an image, and found a flag after it; a list of one class, with 1 and -1 for \
-                 images with and without it, is no split"
+                 images with and without it, is not a split"
             )));
         }
         if name.is_empty() {

@@ -47,7 +47,7 @@ pub(super) fn describes_dataset(members: &Map<String, Value>) -> bool {
 }
 
 impl Config {
-    /// Makes the description of a file's dataset. Nothing is fetched or run.
+    /// Makes the description of a file's dataset. Fetches and runs nothing.
     ///
     /// # Errors
     /// [`crate::SourceError::Annotations`].

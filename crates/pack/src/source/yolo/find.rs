@@ -18,10 +18,10 @@ const NAMES: [&str; 4] = ["classes.txt", "obj.names", "labels/classes.txt", "nam
 /// Files of labels that are looked into.
 const LOOKED_INTO: usize = 8;
 
-/// Finds a dataset of YOLO: a `data.yaml`, a folder that holds one, or folders `images` and `labels`; `None` if it is none.
+/// Finds a dataset of YOLO: a `data.yaml`, a folder that holds one, or folders `images` and `labels`; otherwise `None`.
 ///
 /// # Errors
-/// [`crate::SourceError::Annotations`] if it cannot be used, or if the user names the kind and it is none; [`Error::Io`].
+/// [`crate::SourceError::Annotations`] if it cannot be used, or if the user names the kind and it is another one; [`Error::Io`].
 pub(in crate::source) fn find(source: &Path, from: Option<SourceKind>) -> Result<Option<Config>, Error> {
     let forced = from == Some(SourceKind::Yolo);
     let is_yaml = |path: &Path| {

@@ -117,7 +117,7 @@ pub(super) fn parse(
 /// Checks that all numbers are fractions.
 fn check(numbers: &[f64], words: &[&str]) -> Result<(), String> {
     match numbers.iter().position(|number| !(0.0..=1.0).contains(number)) {
-        Some(at) => Err(format!("`{}` is no fraction of the image, from 0 to 1", words[at])),
+        Some(at) => Err(format!("`{}` is not a fraction of the image, from 0 to 1", words[at])),
         None => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ pub(super) const LABELS: &str = "labels";
 /// Extensions of files among the images that are none.
 const NO_IMAGES: [&str; 10] = ["txt", "cache", "npy", "json", "xml", "yaml", "yml", "csv", "md", "db"];
 
-/// Returns the folder or list that an entry names; `None` if there is none. Roboflow writes `../train/images` for `train/images`.
+/// Returns the folder or list that an entry names; `None` if neither exists. Roboflow writes `../train/images` for `train/images`.
 pub(super) fn entry(base: &Path, entry: &str) -> Option<PathBuf> {
     let inside = entry.strip_prefix("../").map(|rest| base.join(rest));
     let path = std::iter::once(base.join(entry)).chain(inside).find(|path| path.exists())?;
@@ -28,7 +28,7 @@ pub(super) fn entry(base: &Path, entry: &str) -> Option<PathBuf> {
 /// Returns the images of a folder or list, by their paths from `base`, or full ones of those outside.
 ///
 /// # Errors
-/// `None` if there is no such folder or list.
+/// `None` if the folder or list does not exist.
 pub(super) fn images_of(base: &Path, name: &str, left_out: &mut Vec<String>) -> Result<Vec<String>, Option<Error>> {
     let path = entry(base, name).ok_or(None)?;
     let text = |path: &Path| path.strip_prefix(base).unwrap_or(path).to_str().map(str::to_owned);

@@ -30,10 +30,10 @@ import shardtool as st
 CLASSES, BATCH, READS = 1000, 256, 10_000
 
 
-def photographs() -> list[bytes]:
-    """Returns JPEGs of 64 x 64 pixels, of smooth noise."""
+def photographs(number: int = 64) -> list[bytes]:
+    """Returns different JPEGs of 64 x 64 pixels, of smooth noise."""
     random, found = np.random.default_rng(1), []
-    for _ in range(64):
+    for _ in range(number):
         coarse = Image.fromarray(random.integers(0, 256, (5, 5, 3), np.uint8))
         file = io.BytesIO()
         coarse.resize((64, 64), Image.Resampling.BICUBIC).save(file, "JPEG", quality=90)
@@ -41,8 +41,8 @@ def photographs() -> list[bytes]:
     return found
 
 
-def write(folder: pathlib.Path, records: int) -> st.Dataset:
-    images = photographs()
+def write(folder: pathlib.Path, records: int, images: list[bytes] | None = None) -> st.Dataset:
+    images = images or photographs()
     classes = [f"class {number}" for number in range(CLASSES)]
     with st.Writer(folder, "train", classes=classes, shard_size=1 << 28) as writer:
         for number in range(records):
@@ -130,11 +130,11 @@ def epoch(split: st.Split, fields: list[Any]) -> float:
         return samples / (time.perf_counter() - begin)
 
 
-def lance(folder: pathlib.Path, records: int) -> None:
+def lance(folder: pathlib.Path, records: int, images: list[bytes]) -> None:
     import lance as library
     import pyarrow as pa
 
-    images, folder = photographs(), folder / "lance"
+    folder = folder / "lance"
     names = [f"{number:08}" for number in range(records)]
     table = pa.table(
         {
@@ -156,13 +156,27 @@ def lance(folder: pathlib.Path, records: int) -> None:
     taken = timed(f"read {READS:,} random records", folder, lambda: [newest.take([row], columns=["image", "label", "score"]) for row in rows])
     assert all(one.num_rows == 1 for one in taken)
     timed(f"read {READS:,} random records in one call", folder, lambda: newest.take(sorted(set(rows)), columns=["image", "label", "score"]))
+    timed("an epoch in random order: read, decode, crop", folder, lambda: lance_epoch(newest))
 
 
-def shardtool(folder: pathlib.Path, records: int) -> None:
+def lance_epoch(dataset: Any) -> None:
+    """Takes rows in random order, and decodes and crops each with Pillow."""
+    random = np.random.default_rng(6)
+    order = random.permutation(dataset.count_rows())
+    for start in range(0, len(order), BATCH):
+        taken = dataset.take(order[start : start + BATCH].tolist(), columns=["image", "label", "score"])
+        batch = np.empty((taken.num_rows, 56, 56, 3), np.uint8)
+        for row, image in enumerate(taken.column("image").to_pylist()):
+            left, top = random.integers(0, 9, 2).tolist()
+            with Image.open(io.BytesIO(image)) as opened:
+                batch[row] = np.asarray(opened.crop((left, top, left + 56, top + 56)))
+
+
+def shardtool(folder: pathlib.Path, records: int, images: list[bytes]) -> None:
     folder = folder / "shardtool"
     folder.mkdir()
     data = folder / "data"
-    first = timed("write", folder, lambda: write(data, records))
+    first = timed("write", folder, lambda: write(data, records, images))
     score = np.random.default_rng(2).normal(size=records).astype(np.float32)
     names = [f"{number:08}" for number in range(records)]
     second = timed("add a number to every record, by keys", folder, lambda: first.add_columns({"key": names, "score": score}))
@@ -172,12 +186,19 @@ def shardtool(folder: pathlib.Path, records: int) -> None:
     rows = np.random.default_rng(5).integers(0, len(third["train"]), READS).tolist()
     split = third["train"]
     timed(f"read {READS:,} random records", folder, lambda: [split[row] for row in rows])
+    timed("an epoch in random order: read, decode, crop", folder, lambda: whole_epoch(split))
+
+
+def whole_epoch(split: st.Split) -> None:
+    fields = [st.Image([st.RandomCrop(56)]), "score"]
+    with st.Loader(split, BATCH, fields, order=st.Shuffled(seed=1)) as loader:
+        assert sum(len(batch["image"]) for batch in loader) == len(split) // BATCH * BATCH
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--lance", type=int, default=100_000)
+    parser.add_argument("--lance", type=int, default=100_000, help="photographs, which all differ, of the comparison with Lance")
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as made:
@@ -197,9 +218,10 @@ def main() -> None:
         if importlib.util.find_spec("lance") is None:
             print("skip: lance is not installed (pip install pylance)")
             return
+        images = photographs(arguments.lance)
         for name, run in (("shardtool", shardtool), ("lance", lance)):
             print(f"{name}, {arguments.lance:,} records")
-            run(folder, arguments.lance)
+            run(folder, arguments.lance, images)
 
 
 if __name__ == "__main__":

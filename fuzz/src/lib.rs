@@ -43,6 +43,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("mds", sources::mds),
     ("list", sources::list),
     ("coco", sources::coco),
+    ("voc", sources::voc),
+    ("yolo", sources::yolo),
     ("tar_in_place", sources::tar_in_place),
     ("parquet_in_place", sources::parquet_in_place),
     ("hub_list", hub_list),

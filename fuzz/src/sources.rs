@@ -20,7 +20,9 @@ thread_local! {
 fn survey(kind: SourceKind, source: &str, files: &[(&str, &[u8])]) {
     FOLDER.with(|folder| {
         for (name, bytes) in files {
-            std::fs::write(folder.path().join(name), bytes).expect("written");
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, bytes).expect("written");
         }
         let mut options = Options::new(folder.path().join(source), folder.path().join("set"));
         (options.from, options.jobs) = (Some(kind), NonZeroUsize::MIN);
@@ -110,6 +112,23 @@ pub fn list(bytes: &[u8]) {
 pub fn coco(bytes: &[u8]) {
     survey(SourceKind::Coco, "a.json", &[("a.json", bytes)]);
 }
+
+/// Annotations of Pascal VOC.
+pub fn voc(bytes: &[u8]) {
+    survey(SourceKind::Voc, "voc", &[("voc/JPEGImages/a.jpg", GREY), ("voc/Annotations/a.xml", bytes)]);
+}
+
+/// Labels of YOLO, of boxes and polygons if the first byte is even, and of keypoints otherwise. A mutated `data.yaml` might name any
+/// folder of the machine.
+pub fn yolo(bytes: &[u8]) {
+    let points = if bytes.first().is_some_and(|first| first % 2 == 1) { "kpt_shape: [2, 3]\n" } else { "" };
+    let yaml = format!("train: images\nnames: [cat, dog]\n{points}");
+    let files = [("yolo/images/a.jpg", GREY), ("yolo/labels/a.txt", bytes), ("yolo/data.yaml", yaml.as_bytes())];
+    survey(SourceKind::Yolo, "yolo", &files);
+}
+
+/// A grey image.
+const GREY: &[u8] = include_bytes!("../../fixtures/sources/grey.jpg");
 
 /// An MDS index of one shard with two samples, which has `bytes` bytes.
 pub fn mds_index(bytes: usize) -> String {

@@ -47,6 +47,16 @@ fn seeds(name: &str, corpus: &[Vec<u8>]) -> Vec<Vec<u8>> {
         "coco" => text(&["{\"images\": [{\"id\": 7, \"file_name\": \"a.jpg\", \"width\": 4, \"height\": 3}], \
             \"categories\": [{\"id\": 1, \"name\": \"cat\"}], \"annotations\": [{\"id\": 1, \"image_id\": 7, \
             \"category_id\": 1, \"bbox\": [1, 1, 2, 2], \"area\": 4, \"iscrowd\": 0}]}"]),
+        "voc" => text(&[
+            "<annotation><size><width>4</width><height>3</height></size><segmented>0</segmented><object><name>cat</name>\
+            <difficult>0</difficult><part><name>head</name></part><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3.5</xmax>\
+            <ymax>3</ymax></bndbox></object></annotation>",
+        ]),
+        "yolo" => text(&[
+            "0 0.5 0.5 0.25 0.5\n\n1 0.5 0.5 1 1\n",
+            "0 0.1 0.2 0.5 0.9 0.3 0.4\n",
+            "1 0.5 0.5 0.25 0.5 0.1 0.2 2 0 0 0\n",
+        ]),
         "hub_list" => text(&[
             r#"[{"type": "file", "oid": "0a", "size": 12, "path": "data/a.tar"}, {"type": "directory", "path": "data/b"}]"#,
             r#"[{"type": "file", "size": 12, "path": "a.parquet", "lfs": {"oid": "0b", "size": 12}}]"#,

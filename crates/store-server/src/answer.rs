@@ -119,7 +119,7 @@ async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Share
         conditions.iter().for_each(|name| drop(request.headers_mut().remove(name)));
     }
     let alone = if conditional { Some(shared.conditional.write().await) } else { None };
-    let beside = if reads { Some(shared.conditional.read().await) } else { None };
+    let together = if reads { Some(shared.conditional.read().await) } else { None };
     let (service, call) = (shared.clone(), request);
     let call = async move {
         let _busy = busy;
@@ -128,7 +128,7 @@ async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Share
     // A request that writes is carried out even if the client ends: not half of it.
     let answer = if writes { tokio::spawn(call).await? } else { call.await };
     let answer = answer.map_err(|e| format!("{e:?}"))?;
-    drop((alone, beside));
+    drop((alone, together));
     if writes && fault == Some(Fault::Cut) {
         return Err("the answer is lost".into());
     }

@@ -12,7 +12,7 @@ use std::io::Write;
 /// List or remove files that no kept version of a dataset needs
 ///
 /// All versions are kept, unless --keep says otherwise; tagged ones always are. Only files with names that this program gives are
-/// removed, and nothing is removed without --yes. In a store, files stay that were written less than 24 hours ago.
+/// removed, and none without --yes. In a store, files stay that were written less than 24 hours ago.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -77,7 +77,7 @@ impl Rivals {
             }
         }
         let found = outcome(&self.place, outputs.each_ref().map(code));
-        // Two processes that make the same change at once make it once: neither can tell the other's from its own.
+        // Two processes that make the same change at once make it once: neither knows the other's from its own.
         let once = self.commands[0] == self.commands[1];
         let is_one = |found: &Outcome| once && found.codes == [0, 0] && found.same(&self.serial[0]);
         if !found.as_ref().is_ok_and(is_one) && !self.serial.iter().any(|serial| found.as_ref() == Ok(serial)) {

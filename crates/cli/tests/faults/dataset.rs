@@ -17,7 +17,7 @@ pub(crate) type Contents = Result<String, String>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shards {
     Own,
-    /// It is a clone of a dataset beside it.
+    /// It is a clone of another dataset.
     Cloned,
 }
 

@@ -163,7 +163,7 @@ fn gc_removes_what_no_version_names_and_is_a_day_old() {
     assert_eq!(gc(&["--yes"])["files"], json!([]));
     fs::remove_file(folder.join(".pack-train-6543210987654321.lock")).unwrap();
     assert_eq!(gc(&["--yes"])["files"].as_array().unwrap().len(), 2);
-    // Of one version. A young file of a version that is no longer kept stays until it is a day old.
+    // Of one version. A young file of a version that is dropped stays until it is a day old.
     let young = folder.join("_index/train-00000.tfrecord.index");
     fs::File::options().write(true).open(&young).unwrap().set_modified(SystemTime::now()).unwrap();
     let removed = gc(&["--keep", "1", "--yes"]);

@@ -19,7 +19,7 @@ const CHILD: &str = "SHARDTOOL_TEST_CHANGE";
 /// How long a process takes at least to begin.
 const BEGINNING: Duration = Duration::from_millis(3);
 
-/// A change that a process of its own makes.
+/// A change that a separate process makes.
 #[derive(Serialize, Deserialize)]
 struct Task {
     rng: Rng,

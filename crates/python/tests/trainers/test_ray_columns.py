@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import shutil
-import sys
 
 import numpy as np
 import pytest
 
 import shardtool as st
 
+#: The workers reach the server.
+IN_STORES = True
 ROWS = 40
-
-
-@pytest.fixture(scope="module")
-def cluster(bucket):
-    ray = pytest.importorskip("ray")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    ray.shutdown()
-    ray.init("local", num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
-    yield ray
-    ray.shutdown()
 
 
 @pytest.fixture(params=["folder", "store"])

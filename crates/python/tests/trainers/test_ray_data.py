@@ -19,17 +19,6 @@ KILLS = int(os.environ.get("SHARDTOOL_RAY_KILLS", "4"))
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    ray = pytest.importorskip("ray")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Tests without a cluster may have started one.
-    ray.shutdown()
-    ray.init("local", num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
-    yield ray
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
 def photographs(tmp_path_factory):
     """Photographs of two classes with a weight, and a file that is not an image."""
     folder = tmp_path_factory.mktemp("photographs")

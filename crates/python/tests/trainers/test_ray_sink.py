@@ -28,21 +28,10 @@ BLOCKS = 24 if FAILURES > 100 else 12
 STAGES = ("begin", "rows", "finish", "end")
 #: The same with a process that is killed, one failure in ten: Ray takes seconds to start another.
 KILLED = ("kill", "timer", "kill at the end")
+#: The workers reach the server.
+IN_STORES = True
 CLASSES = ["a", "b", "c"]
 ROWS = 120
-
-
-@pytest.fixture(scope="module")
-def cluster(bucket):
-    ray = pytest.importorskip("ray")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Workers do not have this module.
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    # Tests without a cluster may have started one.
-    ray.shutdown()
-    ray.init("local", num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
-    yield ray
-    ray.shutdown()
 
 
 @pytest.fixture(params=["folder", "store"])

@@ -1,5 +1,7 @@
 //! COCO annotation files: images, and the objects in each.
 
+use super::coco_annotation::Annotation;
+use super::coco_captions;
 use super::coco_members::Members;
 use super::listing::{Entry, Listing};
 use super::objects;
@@ -47,32 +49,6 @@ struct Category {
     others: BTreeMap<String, IgnoredAny>,
 }
 
-/// One object.
-#[derive(Deserialize)]
-struct Annotation {
-    image_id: i64,
-    #[serde(default)]
-    id: i64,
-    category_id: i64,
-    bbox: Vec<f64>,
-    #[serde(default)]
-    area: f64,
-    #[serde(default)]
-    iscrowd: i64,
-    /// Polygons or a mask, as JSON text: their nesting differs from object to object.
-    #[serde(default, deserialize_with = "text")]
-    segmentation: Option<String>,
-    #[serde(default)]
-    keypoints: Option<Vec<f64>>,
-    /// All other members, such as `score`.
-    #[serde(flatten)]
-    others: Map<String, Value>,
-}
-
-fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Value::deserialize(from).map(|value| (!value.is_null()).then(|| value.to_string()))
-}
-
 /// Returns whether a file is a COCO annotation file: a JSON object with `images`, `annotations` or `file_name` near its
 /// beginning.
 ///
@@ -89,7 +65,7 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
     Ok(start.trim_ascii_start().starts_with(b"{") && members.into_iter().any(has))
 }
 
-/// Lists the images of a COCO file with their objects. Images lie in `options.images`, by default in the file's folder.
+/// Lists the images of a COCO file with their objects, or with their captions. Images lie in `options.images`, by default in the file's folder.
 /// Class ids are the ranks of the category ids (`class_ids::by_rank`); category ids are stored too.
 ///
 /// # Errors
@@ -107,19 +83,23 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         return Err(wrong(format!("two categories have the name `{}`", twice[0])));
     }
     let keypoints = annotations.iter().any(|annotation| annotation.keypoints.is_some());
-    let mut by_image: HashMap<i64, Vec<Annotation>> = HashMap::new();
-    for annotation in annotations {
-        if !classes.contains_key(&annotation.category_id) {
-            let Annotation { id, category_id, .. } = annotation;
-            return Err(wrong(format!(
-                "annotation {id} has category {category_id}, which is not among the categories"
-            )));
+    let captioned = coco_captions::are(&annotations);
+    for annotation in annotations.iter().filter(|_| !captioned) {
+        let category = annotation.category().map_err(wrong)?;
+        if !classes.contains_key(&category) {
+            let id = annotation.id;
+            return Err(wrong(format!("annotation {id} has category {category}, which is not among the categories")));
         }
-        by_image.entry(annotation.image_id).or_default().push(annotation);
     }
     let of_images = Members::of_images(images.iter().map(|image| &image.others));
-    let of_objects = Members::of_annotations(by_image.values().flatten().map(|a| &a.others));
-    let columns = columns(keypoints, [&of_images, &of_objects]);
+    let members = annotations.iter().map(|annotation| &annotation.others);
+    let of_annotations = if captioned { coco_captions::members(members) } else { Members::of_annotations(members) };
+    let further = [&of_images, &of_annotations];
+    let columns = if captioned { coco_captions::columns(further) } else { columns(keypoints, further) };
+    let mut by_image: HashMap<i64, Vec<Annotation>> = HashMap::new();
+    for annotation in annotations {
+        by_image.entry(annotation.image_id).or_default().push(annotation);
+    }
     let root = options.images.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new("")).to_owned());
     let (mut entries, mut rejected) = (vec![], vec![]);
     images.sort_by(|a, b| a.file_name.cmp(&b.file_name));
@@ -141,8 +121,13 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
                 continue;
             }
         };
-        let further = of_images.of_image(&others).chain(of_objects.of_objects(annotations.iter().map(|a| &a.others)));
-        match values(id, &annotations, further.collect(), &classes, &columns) {
+        let members = annotations.iter().map(|annotation| &annotation.others);
+        let further = of_images.of_image(&others).chain(of_annotations.of_objects(members)).collect();
+        let values = match captioned {
+            true => Ok(coco_captions::values(id, &annotations, further, &columns)),
+            false => values(id, &annotations, further, &classes, &columns),
+        };
+        match values {
             Ok(values) => entries.push(Entry::new(file_name, None, None, values, (&meta, Times::of(options)))),
             Err(reason) => rejected.push(Rejection::new(file_name, reason)?),
         }
@@ -194,8 +179,8 @@ fn values(
     let mut found = BTreeMap::from([
         ("image/id", Values::Int64(id)),
         ("image/object/area", Values::Floats(annotations.iter().map(|a| a.area as f32).collect())),
-        ("image/object/category_id", ints(&|a| a.category_id)),
-        (objects::CLASS, ints(&|a| classes[&a.category_id])),
+        ("image/object/category_id", ints(&|a| a.category_id.unwrap_or_default())),
+        (objects::CLASS, ints(&|a| a.category_id.map_or(0, |category| classes[&category]))),
         ("image/object/id", ints(&|a| a.id)),
         ("image/object/iscrowd", ints(&|a| a.iscrowd)),
     ]);
@@ -203,7 +188,10 @@ fn values(
     found.insert("image/object/segmentation", Values::BytesList(texts.collect()));
     // Boxes and keypoints are converted like those of other sources.
     let mut members = Map::new();
-    members.insert("bbox".to_owned(), annotations.iter().map(|a| Value::from(a.bbox.clone())).collect());
+    members.insert(
+        "bbox".to_owned(),
+        annotations.iter().map(|a| Value::from(a.bbox.clone().unwrap_or_default())).collect(),
+    );
     if columns.iter().any(|(name, _)| name == objects::KEYPOINTS) {
         let most = annotations.iter().filter_map(|a| a.keypoints.as_ref()).map(Vec::len).max().unwrap_or(0);
         // An object without keypoints gets as many as the others, all unlabelled.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 /// The members of all images, or of all objects, with one type each.
 pub(super) struct Members {
-    prefix: &'static str,
-    kinds: BTreeMap<String, Kind>,
+    /// By the names of the members: the columns, and what they hold.
+    kinds: BTreeMap<String, (String, Kind)>,
 }
 
 /// What the values of a member are.
@@ -79,23 +79,31 @@ impl Members {
     /// Finds the members of images.
     pub(super) fn of_images<'a>(images: impl Iterator<Item = &'a Map<String, Value>>) -> Self {
         let (members, _) = members(images);
-        Members { prefix: "", kinds: members.into_iter().map(|(name, seen)| (name, seen.kind())).collect() }
+        Members { kinds: members.into_iter().map(|(name, seen)| (name.clone(), (name, seen.kind()))).collect() }
     }
 
-    /// Finds the members of objects. One that some objects lack is JSON text, so that each object has a value.
+    /// Finds the members of objects.
     pub(super) fn of_annotations<'a>(objects: impl Iterator<Item = &'a Map<String, Value>>) -> Self {
-        let (members, count) = members(objects);
+        Self::of_lists(objects, |name| format!("image/object/{name}"))
+    }
+
+    /// Finds the members of annotations, of which an image has several; `column` names the columns. A member that some annotations
+    /// lack is JSON text, so that each has a value.
+    pub(super) fn of_lists<'a>(
+        annotations: impl Iterator<Item = &'a Map<String, Value>>,
+        column: impl Fn(&str) -> String,
+    ) -> Self {
+        let (members, count) = members(annotations);
         let in_all = |seen: Seen| if seen.count == count { seen.kind() } else { Kind::Json };
-        let kinds = members.into_iter().map(|(name, seen)| (name, in_all(seen)));
-        Members { prefix: "image/object/", kinds: kinds.collect() }
+        let kinds = members.into_iter().map(|(name, seen)| {
+            let column = column(&name);
+            (name, (column, in_all(seen)))
+        });
+        Members { kinds: kinds.collect() }
     }
 
     pub(super) fn columns(&self) -> impl Iterator<Item = (String, DType)> {
-        self.kinds.iter().map(|(name, kind)| (self.column(name), kind.dtype()))
-    }
-
-    fn column(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix)
+        self.kinds.values().map(|(column, kind)| (column.clone(), kind.dtype()))
     }
 
     /// Returns the values of an image.
@@ -103,14 +111,14 @@ impl Members {
         &'a self,
         members: &'a Map<String, Value>,
     ) -> impl Iterator<Item = (String, Values)> + 'a {
-        self.kinds.iter().filter_map(|(name, kind)| {
+        self.kinds.iter().filter_map(|(name, (column, kind))| {
             let value = members.get(name).filter(|value| !value.is_null())?;
             let values = match kind {
                 Kind::Number(dtype) => Cell::Json(value).values(*dtype)?,
                 Kind::Text => Values::text(value.as_str()?),
                 Kind::Json => Values::text(&value.to_string()),
             };
-            Some((self.column(name), values))
+            Some((column.clone(), values))
         })
     }
 
@@ -119,7 +127,7 @@ impl Members {
         &'a self,
         objects: impl Iterator<Item = &'a Map<String, Value>> + Clone + 'a,
     ) -> impl Iterator<Item = (String, Values)> + 'a {
-        self.kinds.iter().map(move |(name, kind)| {
+        self.kinds.iter().map(move |(name, (column, kind))| {
             let each = objects.clone().map(|members| members.get(name).unwrap_or(&Value::Null));
             let values = match kind {
                 Kind::Number(dtype) => {
@@ -131,7 +139,7 @@ impl Members {
                 }
                 Kind::Json => Values::BytesList(each.map(|value| value.to_string().into_bytes().into()).collect()),
             };
-            (self.column(name), values)
+            (column.clone(), values)
         })
     }
 }

@@ -6,6 +6,8 @@ pub(crate) mod archive;
 mod archive_choice;
 pub(crate) mod clips;
 mod coco;
+mod coco_annotation;
+mod coco_captions;
 mod coco_members;
 pub(crate) mod coordinates;
 mod detect;

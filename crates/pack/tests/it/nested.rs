@@ -192,6 +192,49 @@ fn refuses_a_coco_file_that_contradicts_itself() {
     refused(&|d| d["annotations"][0]["image_id"] = 7.into(), "image 7, which is not among");
     refused(&|d| d["categories"][0]["name"] = "dog".into(), "two categories have the name `dog`");
     refused(&|d| d["images"] = 3.into(), "invalid type");
+    let remove = |member: &'static str| {
+        move |d: &mut serde_json::Value| drop(d["annotations"][1].as_object_mut().unwrap().remove(member))
+    };
+    refused(&remove("bbox"), "annotation 20 has no `bbox`, which every object needs");
+    refused(&remove("category_id"), "annotation 20 has no `category_id`");
+    // Captions and objects in one file.
+    let mixed = |d: &mut serde_json::Value| {
+        d["annotations"][1] = serde_json::json!({"id": 5, "image_id": 1000, "caption": "a dog"});
+    };
+    refused(&mixed, "annotation 5 has no `bbox`");
+    let panoptic = serde_json::json!([{"image_id": 1000, "file_name": "0.png", "segments_info": []}]);
+    refused(&|d| d["annotations"] = panoptic.clone(), "panoptic segmentations, which is not read");
+}
+
+#[test]
+fn captions_of_a_coco_file_are_texts_of_their_image() {
+    let made = Made::new();
+    let (mut document, _) = coco();
+    document.as_object_mut().unwrap().remove("categories");
+    // In the order of the file, also if the captions of an image are not together; the last image has none.
+    let caption = |id: i64, image: i64, text: &str| serde_json::json!({"id": id, "image_id": image, "caption": text});
+    document["annotations"] = serde_json::json!([
+        caption(7, 1000, "a dog"),
+        caption(8, 999, "two dogs"),
+        caption(3, 1000, "ein Hündchen"),
+        caption(9, 998, "")
+    ]);
+    put(&made.path("photos/captions.json"), document.to_string().as_bytes());
+    let options = Options::new(made.path("photos/captions.json"), made.path("set"));
+    let found = made.pack(options.clone());
+    assert_eq!(manifest(&options.destination).classes, Vec::<String>::new());
+    let texts = |texts: &[&str]| Found::Bytes(texts.iter().map(|text| (*text).to_owned()).collect());
+    assert_eq!(found["0.jpg"]["caption"], texts(&["a dog", "ein Hündchen"]));
+    assert_eq!(found["0.jpg"]["caption/id"], Found::Int(vec![7, 3]));
+    assert_eq!(found["1.jpg"]["caption"], texts(&["two dogs"]));
+    assert_eq!(found["2.jpg"]["caption"], texts(&[""]));
+    assert!(found["3.jpg"].get("caption").is_none_or(|caption| *caption == texts(&[])), "{:?}", found["3.jpg"]);
+    assert_eq!((found.len(), &found["3.jpg"]["image/id"]), (4, &Found::Int(vec![997])));
+    // Other members of the captions are kept.
+    document["annotations"].as_array_mut().unwrap().iter_mut().for_each(|caption| caption["score"] = 0.5.into());
+    put(&made.path("photos/captions.json"), document.to_string().as_bytes());
+    let found = made.pack(Options::new(made.path("photos/captions.json"), made.path("scored")));
+    assert_eq!(found["0.jpg"]["caption/score"], Found::Float(vec![0.5, 0.5]));
 }
 
 #[test]

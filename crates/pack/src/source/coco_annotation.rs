@@ -1,0 +1,48 @@
+//! Annotations of a COCO file: objects, or captions.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// One object, or one caption.
+#[derive(Deserialize)]
+pub(super) struct Annotation {
+    pub(super) image_id: i64,
+    #[serde(default)]
+    pub(super) id: i64,
+    pub(super) category_id: Option<i64>,
+    pub(super) bbox: Option<Vec<f64>>,
+    #[serde(default)]
+    pub(super) area: f64,
+    #[serde(default)]
+    pub(super) iscrowd: i64,
+    /// Polygons or a mask, as JSON text: their nesting differs from object to object.
+    #[serde(default, deserialize_with = "text")]
+    pub(super) segmentation: Option<String>,
+    #[serde(default)]
+    pub(super) keypoints: Option<Vec<f64>>,
+    /// All other members, such as `score` or `caption`.
+    #[serde(flatten)]
+    pub(super) others: Map<String, Value>,
+}
+
+impl Annotation {
+    /// Returns the category of an object, which has a box.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(super) fn category(&self) -> Result<i64, String> {
+        let missing = |member: &str| match self.others.contains_key("segments_info") {
+            true => "a file of panoptic segmentations, which is not read: store its PNGs as masks, with a list (JSONL)"
+                .to_owned(),
+            false => format!("annotation {} has no `{member}`, which every object needs", self.id),
+        };
+        if self.bbox.is_none() {
+            return Err(missing("bbox"));
+        }
+        self.category_id.ok_or_else(|| missing("category_id"))
+    }
+}
+
+fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Value::deserialize(from).map(|value| (!value.is_null()).then(|| value.to_string()))
+}

@@ -35,10 +35,30 @@ struct Document {
 #[derive(Deserialize)]
 struct Image {
     id: i64,
+    #[serde(default)]
     file_name: String,
     /// `width` and `height` of the annotated image, and all others.
     #[serde(flatten)]
     others: Map<String, Value>,
+}
+
+impl Image {
+    /// Takes the path of the image from its address if it has no name, as in LVIS: the folder and the name of the file.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn named(self) -> Result<Self, String> {
+        if !self.file_name.is_empty() {
+            return Ok(self);
+        }
+        let url = self.others.get("coco_url").and_then(Value::as_str).unwrap_or_default();
+        match url.rsplit('/').take(2).collect::<Vec<_>>()[..] {
+            [file, folder] if !file.is_empty() && !folder.is_empty() && folder != ".." && file != ".." => {
+                Ok(Image { file_name: format!("{folder}/{file}"), ..self })
+            }
+            _ => Err(format!("image {} has no `file_name`, and no `coco_url` that names its folder and file", self.id)),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -73,8 +93,9 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = open_list(file).map_err(Error::io("read", file))?;
-    let Document { mut images, annotations, categories, others } =
+    let Document { images, annotations, categories, others } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
+    let mut images = images.into_iter().map(Image::named).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     let left_out = left_out(&others, &categories);
     let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
     let mut sorted: Vec<_> = names.iter().collect();

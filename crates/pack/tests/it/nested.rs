@@ -197,6 +197,8 @@ fn refuses_a_coco_file_that_contradicts_itself() {
     };
     refused(&remove("bbox"), "annotation 20 has no `bbox`, which every object needs");
     refused(&remove("category_id"), "annotation 20 has no `category_id`");
+    let unnamed = |d: &mut serde_json::Value| drop(d["images"][2].as_object_mut().unwrap().remove("file_name"));
+    refused(&unnamed, "image 998 has no `file_name`, and no `coco_url`");
     // Captions and objects in one file.
     let mixed = |d: &mut serde_json::Value| {
         d["annotations"][1] = serde_json::json!({"id": 5, "image_id": 1000, "caption": "a dog"});
@@ -235,6 +237,26 @@ fn captions_of_a_coco_file_are_texts_of_their_image() {
     put(&made.path("photos/captions.json"), document.to_string().as_bytes());
     let found = made.pack(Options::new(made.path("photos/captions.json"), made.path("scored")));
     assert_eq!(found["0.jpg"]["caption/score"], Found::Float(vec![0.5, 0.5]));
+}
+
+#[test]
+fn images_of_lvis_are_named_by_their_addresses() {
+    let made = Made::new();
+    let (mut document, expected) = coco();
+    for (i, image) in document["images"].as_array_mut().unwrap().iter_mut().enumerate() {
+        image.as_object_mut().unwrap().remove("file_name");
+        image["coco_url"] = format!("http://images.example.org/photos/{i}.jpg").into();
+        image["neg_category_ids"] = serde_json::json!([1, 18]);
+    }
+    put(&made.path("lvis.json"), document.to_string().as_bytes());
+    let found = made.pack(Options::new(made.path("lvis.json"), made.path("set")));
+    assert_eq!(found.len(), 4);
+    for (key, objects) in expected {
+        let boxes: Vec<_> = objects.iter().flat_map(|(b, ..)| b.clone()).collect();
+        let image = &found[&format!("photos/{key}")];
+        assert_eq!(image["image/object/bbox"], Found::Float(boxes), "{key}");
+        assert_eq!(image["neg_category_ids"], Found::Bytes(vec!["[1,18]".to_owned()]));
+    }
 }
 
 #[test]

@@ -123,6 +123,8 @@ def on_device(driver, dataset, tmp_path):
 
 #: Built by `cargo test`; `SHARDTOOL_STORE_SERVER` names another place.
 SERVER = pathlib.Path(__file__).parents[3] / "target/debug/examples/store-server"
+#: The port of the first server: a process keeps its connections to a bucket, and the servers of later modules take its place.
+PORTS: list[str] = []
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +135,13 @@ def bucket(tmp_path_factory) -> Iterator[pathlib.Path]:
         pytest.skip(f"no {binary} (cargo test builds it)")
     root = tmp_path_factory.mktemp("s3")
     (root / "bucket").mkdir()
-    with subprocess.Popen([binary, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    command = [binary, root, *(f"--port={port}" for port in PORTS)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         with pytest.MonkeyPatch.context() as patch:
             for _ in range(5):
                 name, value = server.stdout.readline().removeprefix("export ").rstrip("\n").split("=", 1)
                 patch.setenv(name, value)
+            PORTS[:] = [os.environ["AWS_ENDPOINT_URL"].rsplit(":", 1)[1]]
             yield root / "bucket"
             # Ends the server, which then prints its counts.
             server.communicate("")

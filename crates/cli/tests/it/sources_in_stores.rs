@@ -144,7 +144,10 @@ fn commands_on_files_that_stay() {
     }
     for command in [["ls", "SET"].as_slice(), &["ls", "SET", "--json"], &["show", "SET", "7"], &["plan", "SET"]] {
         let run = |set: &str| {
-            bucket.good(&command.iter().map(|word| if *word == "SET" { set } else { word }).collect::<Vec<_>>())
+            let text =
+                bucket.good(&command.iter().map(|word| if *word == "SET" { set } else { word }).collect::<Vec<_>>());
+            // What a process has used before depends on the moment.
+            text.lines().filter(|line| !line.contains("already used")).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(run("photos").replace("photos", "packed"), run("packed"), "{command:?}");
     }

@@ -332,7 +332,7 @@ def test_snippets_of_the_cluster_page(cluster, photos, tmp_path, monkeypatch, ca
     (tmp_path / "photos").symlink_to(photos)
     monkeypatch.chdir(tmp_path)
     snippets = [code for needed, code in SNIPPET.findall((DOCS / "cluster.md").read_text()) if needed == "ray"]
-    assert len(snippets) == 4
+    assert len(snippets) == 5
     names = {}
     for code in snippets:
         exec(compile(code, str(DOCS / "cluster.md"), "exec"), names)

@@ -2,6 +2,7 @@
 
 use super::base;
 use super::commit::{Basis, are_useless, beside_others, commit, discard, each_shard};
+use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, views};
 use crate::commit::{Directory, unique};
@@ -217,6 +218,8 @@ fn write<P: Place>(
     new_classes: Vec<String>,
     progress: &dyn Progress,
 ) -> Result<Appended, Error> {
+    // As other changes do: `gc` must not remove finished shards that this append takes over from an interrupted one.
+    let (_place, _lock) = P::join(dataset.path(), LOCK, options.change.single_writer)?;
     let mut added: Vec<Added<P>> = vec![];
     let written = pack_all(dataset, plans, packing, options, progress, &mut added)
         .and_then(|()| put(dataset, plans, &added, options, &new_classes));

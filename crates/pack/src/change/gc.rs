@@ -61,16 +61,21 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
             // A list needs no right to write.
             false => StoreFolder::open(dataset.path())?.ok_or_else(|| base::no_dataset(dataset.path()))?,
         };
-        let recent = folder.recent(LOCK, &FOLDERS, RECENT)?;
-        return collect(&folder, options, &recent);
+        let old = folder.old(LOCK, &FOLDERS, RECENT)?;
+        return collect(&folder, options, Some(&old));
     }
     let directory = base::directory(&dataset)?;
     let _lock = Lock::own_dataset(&directory)?;
-    collect(&directory, options, &HashSet::new())
+    collect(&directory, options, None)
 }
 
-/// Lists or removes the files of a dataset that no kept version names, other than `recent` ones. No change is made meanwhile.
-pub(super) fn collect<P: Place>(place: &P, options: &GcOptions, recent: &HashSet<PathBuf>) -> Result<Collected, Error> {
+/// Lists or removes the files of a dataset that no kept version names, of the `old` ones if they are given. No change is made meanwhile.
+pub(super) fn collect<P: Place>(
+    place: &P,
+    options: &GcOptions,
+    old: Option<&HashSet<PathBuf>>,
+) -> Result<Collected, Error> {
+    let is_recent = |path: &Path| old.is_some_and(|old| !old.contains(path));
     let kept = Kept::by(place, options)?;
     let mut collected = Collected { versions: kept.others.clone(), ..Collected::default() };
     let root = place.names(Path::new(""))?;
@@ -78,7 +83,11 @@ pub(super) fn collect<P: Place>(place: &P, options: &GcOptions, recent: &HashSet
     let (grown, others): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|split| grown_split(split).is_some());
     let packed: Vec<_> = others.iter().map(|split| SplitFiles::new(place.clone(), split)).collect();
     // Appends that are running write their locks again and again.
-    let is_running = |split: &&String| recent.contains(Path::new(&lock_file(split)));
+    let locks: HashSet<_> = root.iter().filter_map(|name| name.to_str()).collect();
+    let is_running = |split: &&String| {
+        let lock = lock_file(split);
+        locks.contains(lock.as_str()) && is_recent(Path::new(&lock))
+    };
     let running: Vec<_> = grown.iter().filter(is_running).collect();
     for folder in FOLDERS {
         for name in place.names(Path::new(folder))? {
@@ -91,13 +100,15 @@ pub(super) fn collect<P: Place>(place: &P, options: &GcOptions, recent: &HashSet
             if !ours || kept.files.contains(&path) {
                 continue;
             }
-            if recent.contains(&path) && folder != names::VERSIONS_FOLDER {
+            if is_recent(&path) && folder != names::VERSIONS_FOLDER {
                 collected.recent += 1;
                 continue;
             }
-            collected.bytes += place.length(&path)?.unwrap_or(0);
             collected.files.push(path);
         }
+    }
+    for path in &collected.files {
+        collected.bytes += place.length(path)?.unwrap_or(0);
     }
     if options.remove {
         // Manifests first: a version whose files are gone must not be opened.

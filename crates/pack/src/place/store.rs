@@ -81,12 +81,12 @@ impl StoreFolder {
         Ok(folder)
     }
 
-    /// Returns the files in these folders that were written less than `age` before the lock of this name, which this process has just
-    /// taken: a process may be about to name them. Both times are by the store's clock. Without the lock, the time is this machine's.
+    /// Returns the files in these folders that were written at least `age` before the lock of this name, which this process has just
+    /// taken: no process is about to name them. Both times are by the store's clock. Without the lock, the time is this machine's.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn recent(&self, lock: &str, folders: &[&str], age: Duration) -> Result<HashSet<PathBuf>, Error> {
+    pub(crate) fn old(&self, lock: &str, folders: &[&str], age: Duration) -> Result<HashSet<PathBuf>, Error> {
         let mut files = vec![];
         for folder in folders {
             let path = self.path.join(folder);
@@ -95,7 +95,7 @@ impl StoreFolder {
         }
         let taken = files.iter().find(|(path, _)| path == Path::new(lock)).map(|(_, time)| *time);
         let since = taken.unwrap_or_else(SystemTime::now).checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-        Ok(files.into_iter().filter(|(_, time)| *time > since).map(|(path, _)| path).collect())
+        Ok(files.into_iter().filter(|(_, time)| *time <= since).map(|(path, _)| path).collect())
     }
 
     /// Takes over the claim of a process that had joined and has ended, which ends its uploads.

@@ -38,7 +38,6 @@ use search::Needles;
 use shardtool_format::manifest::{Manifest, Purged as PurgedMember};
 use shardtool_format::names;
 use shardtool_read::Dataset;
-use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -242,7 +241,7 @@ fn old_files(directory: &Directory, remove: bool) -> Result<Vec<PathBuf>, Error>
             }
         }
     }
-    Ok(gc::collect(directory, &GcOptions { keep: None, remove }, &HashSet::new())?.files)
+    Ok(gc::collect(directory, &GcOptions { keep: None, remove }, None)?.files)
 }
 
 /// Returns what lies in the dataset's folder and is not the dataset's.

@@ -156,6 +156,8 @@ def _lists(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not (isinstance(column.type, pa.BaseExtensionType) and hasattr(column.type, "shape")):
         return column
     chunks = []
+    if column.null_count:
+        raise OptionError(f"column {name!r} has tensors and nulls: leave rows without a tensor out, and say what they get with `missing`")
     for chunk in column.chunks:
         values = chunk.to_numpy_ndarray() if hasattr(chunk, "to_numpy_ndarray") else chunk.to_numpy(zero_copy_only=False)
         if values.ndim != 2 or values.dtype == object:

@@ -52,6 +52,33 @@ pub(super) fn taken(
     Ok((lists, others))
 }
 
+/// Refuses files that are in two splits, also under other names: by links, or by paths that are written in another way.
+///
+/// # Errors
+/// [`SourceError::SplitNames`].
+pub(super) fn check_files<'a>(
+    source: &Path,
+    files: impl Iterator<Item = (&'a str, std::path::PathBuf)>,
+) -> Result<(), Error> {
+    let mut seen: HashMap<std::path::PathBuf, &str> = HashMap::new();
+    for (split, path) in files {
+        // Those that do not exist are rejected later.
+        let Ok(file) = path.canonicalize() else { continue };
+        match seen.insert(file, split) {
+            Some(before) if before != split => {
+                let problem = format!(
+                    "{} is a file of the split {before}, and in the split {split}, so that a model would be tested with images \
+                     that it was trained with; correct the lists or the folders",
+                    path.display()
+                );
+                return Err(doubt(source, problem));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn doubt(source: &Path, problem: String) -> Error {
     Error::Source(SourceError::SplitNames { path: source.to_owned(), problem })
 }

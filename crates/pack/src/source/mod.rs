@@ -165,6 +165,12 @@ fn of_files(split: String, path: PathBuf, listing: Listing, left_out: &[String])
         let rejected = listing.rejected.into_iter().next().map(Box::new);
         return Err(Error::Source(SourceError::Empty { path, rejected }));
     }
+    let mut columns: Vec<&str> = listing.schema.columns.iter().map(|(name, _)| name.as_str()).collect();
+    columns.sort_unstable();
+    if let Some(twice) = columns.windows(2).find(|pair| pair[0] == pair[1]) {
+        let problem = format!("two members become the feature `{}`; rename one of them", twice[0]);
+        return Err(Error::Source(SourceError::Annotations { path, problem }));
+    }
     let left_out = [left_out, &listing.left_out].concat();
     let inputs = vec![path.to_string_lossy().into_owned()];
     Ok(NamedSource { split, source: Source::Files(listing), inputs, left_out })

@@ -162,8 +162,17 @@ fn lists(root: &Path, options: &Options, left_out: &mut Vec<String>) -> Result<O
         let asked = |stem: &String| options.split.as_ref() == Some(stem);
         let (mut splits, mut others): (Vec<_>, Vec<_>) =
             stems.into_iter().partition(|stem| is_split(stem) || asked(stem));
-        if splits.is_empty() {
+        if splits.is_empty() && others.is_empty() {
             continue;
+        }
+        if splits.is_empty() {
+            let names: Vec<_> = others.iter().map(|stem| format!("{stem}.txt")).collect();
+            let problem = format!(
+                "none of the lists in {set} is named for a split ({}); rename those of splits to train.txt, val.txt and test.txt, or \
+                 take all images as one split: --splits none",
+                listed(names.iter().map(String::as_str))
+            );
+            return Err(Error::Source(SourceError::SplitNames { path: root.to_owned(), problem }));
         }
         let parts = splits.iter().filter(|split| ["train", "val"].contains(&split.as_str())).count();
         if parts > 0

@@ -12,6 +12,7 @@ pub(super) use layout::{divide, find};
 use super::annotated::{Images, attached, problem, text};
 use super::coco_members::Members;
 use super::detect::other_files;
+use super::image_lists;
 use super::layouts::listed;
 use super::listing::Listing;
 use super::objects::{BBOX, CLASS};
@@ -39,6 +40,11 @@ pub(super) fn list(
     options: &Options,
 ) -> Result<Vec<(String, Listing)>, Error> {
     let files = Files::read(root)?;
+    let image = |name: &String| files.images.get(name).map(|image| root.join(IMAGES).join(image));
+    let paths = splits
+        .iter()
+        .flat_map(|(split, names)| names.iter().filter_map(move |name| Some((split.as_str(), image(name)?))));
+    image_lists::check_files(root, paths)?;
     let good = || files.annotations.values().filter_map(|read| read.as_ref().ok());
     let objects = || good().flat_map(|annotation| &annotation.objects);
     let classes = classes.unwrap_or_else(|| ClassIds::sorted(objects().map(|object| object.name.clone())));

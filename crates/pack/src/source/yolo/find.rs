@@ -175,7 +175,14 @@ fn names(source: &Path) -> Result<Vec<String>, Error> {
             continue;
         }
         let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
-        let names: Vec<_> = text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let names: Vec<_> = text.trim_end().lines().map(|name| name.trim().to_owned()).collect();
+        // The id of a class is the number of its line.
+        if names.iter().enumerate().any(|(at, class)| class.is_empty() || names[..at].contains(class)) {
+            return Err(wrong(
+                source,
+                format!("{name} has an empty line, or a name twice; the id of a class is the number of its line"),
+            ));
+        }
         match &found {
             Some((other, there)) if *there != names => {
                 return Err(wrong(source, format!("{other} and {name} give different names of classes; remove one")));

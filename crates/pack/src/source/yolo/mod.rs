@@ -11,6 +11,7 @@ pub(super) use find::find;
 pub(super) use layout::divide;
 
 use super::annotated::{Images, text, wrong};
+use super::image_lists;
 use super::layouts::listed;
 use super::listing::Listing;
 use super::objects::{BBOX, CLASS, KEYPOINTS};
@@ -35,6 +36,16 @@ pub(super) fn list(
     options: &Options,
 ) -> Result<Vec<(String, Listing)>, Error> {
     let root = &config.base;
+    let files = splits.iter().flat_map(|(split, paths)| paths.iter().map(|path| (split.as_str(), root.join(path))));
+    image_lists::check_files(root, files)?;
+    if let Some(given) = &classes
+        && !config.names.is_empty()
+        && given.names() != config.names
+    {
+        let problem = "--classes has other names than the dataset, or another order; the ids in the labels are those of its own names: \
+            leave --classes out";
+        return Err(wrong(root, problem));
+    }
     let names = classes.map_or_else(|| config.names.clone(), ClassIds::into_names);
     let columns = columns(config);
     let (mut listings, mut left_out, mut used) = (vec![], vec![], BTreeSet::new());

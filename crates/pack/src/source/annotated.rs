@@ -87,6 +87,15 @@ pub(super) fn text(root: &Path, name: &str) -> Result<String, Reason> {
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
+/// Reads a list, or another file that describes a source, as [`text`] does.
+///
+/// # Errors
+/// [`SourceError::Annotations`] for one that is not a regular file, too long, or not UTF-8.
+pub(super) fn list_text(path: &Path) -> Result<String, Error> {
+    let name = path.to_str().ok_or_else(|| wrong(path, "its name is not UTF-8; rename it"))?;
+    text(Path::new(""), name).map_err(|reason| wrong(path, shardtool_format::Chain(&reason).to_string()))
+}
+
 /// Returns the reason for a problem in a file of annotations, at a line from 1.
 pub(super) fn problem(file: &str, line: Option<u64>, problem: String) -> Reason {
     Reason::Annotation { file: file.to_owned(), line, problem }

@@ -358,3 +358,22 @@ fn an_index_has_the_records_of_a_pack() {
 fn check_keys(made: &Made) -> Vec<String> {
     check(&made.path("set"), "train").into_keys().collect()
 }
+
+#[test]
+fn lists_that_name_no_split_are_refused_and_links_are_one_file() {
+    let made = Made::new(&["000", "001"]);
+    for name in ["000", "001"] {
+        made.annotate(name, &object("cat", [1.0, 1.0, 10.0, 10.0], ""));
+    }
+    made.set("train_set", "000\n");
+    made.set("test_set", "001\n");
+    made.refused(&made.options(), &["test_set.txt, train_set.txt", "--splits none"]);
+    made.set("train", "000\n");
+    made.set("test", "001\n");
+    assert_eq!(counts(&made.packed()), BTreeMap::from([("test", 1), ("train", 1)]));
+    fs::remove_dir_all(made.path("set")).unwrap();
+    let (one, other) = (made.path("voc/JPEGImages/000.jpg"), made.path("voc/JPEGImages/001.jpg"));
+    fs::remove_file(&other).unwrap();
+    std::os::unix::fs::symlink(&one, &other).unwrap();
+    made.refused(&made.options(), &["split train", "split test", "a model would be tested"]);
+}

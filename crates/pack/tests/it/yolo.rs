@@ -331,3 +331,53 @@ fn an_index_has_the_records_of_a_pack() {
         }
     }
 }
+
+#[test]
+fn a_file_is_in_one_split_however_its_path_is_written() {
+    let images = ["images/train/a.jpg", "images/train/b.jpg", "images/val/c.jpg"];
+    let lists = [("images/val/../train/a.jpg\n", ""), ("images//train/a.jpg\n", ""), ("link/a.jpg\n", "link")];
+    for (list, link) in lists {
+        let made = Made::new(&images);
+        made.put("labels/train/a.txt", b"0 0.5 0.5 0.2 0.2\n");
+        made.put("data.yaml", b"train: images/train\nval: val.txt\nnames: [owl]\n");
+        made.put("val.txt", list.as_bytes());
+        if !link.is_empty() {
+            std::os::unix::fs::symlink(made.path("yolo/images/train"), made.path("yolo").join(link)).unwrap();
+        }
+        made.refused(&made.options(), &["split train", "split val", "a model would be tested"]);
+        made.put("val.txt", b"images/val/c.jpg\n");
+        assert_eq!(counts(&made.packed(&made.options())), BTreeMap::from([("train", (2, 0)), ("val", (1, 0))]));
+    }
+}
+
+#[test]
+fn names_of_classes_stay_those_of_the_labels() {
+    let made = Made::new(&["images/train/a.jpg"]);
+    made.put("labels/train/a.txt", b"0 0.5 0.5 0.2 0.2\n");
+    made.put("data.yaml", b"train: images/train\nnames: [owl, cat]\n");
+    let classes = made.path("classes.txt");
+    let mut options = made.options();
+    options.classes = Some(classes.clone());
+    put(&classes, b"cat\nowl\n");
+    made.refused(&options, &["--classes has other names", "another order"]);
+    put(&classes, b"owl\ncat\n");
+    made.packed(&options);
+    assert_eq!(manifest(&made.path("set")).classes, ["owl", "cat"]);
+    // Without data.yaml, the number of a line is the id.
+    fs::remove_file(made.path("yolo/data.yaml")).unwrap();
+    for wrong in ["owl\n\ncat\n", "owl\nowl\n"] {
+        made.put("classes.txt", wrong.as_bytes());
+        made.refused(&made.options(), &["classes.txt", "an empty line, or a name twice"]);
+    }
+    made.put("classes.txt", b"owl\ncat\n\n");
+    made.packed(&made.options());
+}
+
+#[test]
+fn a_list_that_is_no_regular_file_is_refused_without_waiting() {
+    let made = Made::new(&["images/train/a.jpg"]);
+    made.put("data.yaml", b"train: train.txt\nnames: [owl]\n");
+    let list = made.path("yolo/train.txt");
+    rustix::fs::mknodat(rustix::fs::CWD, &list, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    made.refused(&made.options(), &["train.txt", "not a regular file"]);
+}

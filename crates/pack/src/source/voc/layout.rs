@@ -1,5 +1,6 @@
 //! The folders of Pascal VOC: finds them, and reads which images are in which split.
 
+use super::super::annotated::list_text;
 use super::super::detect::{self, DetectedSource, subfolders};
 use super::super::image_lists::{self, ImageLists};
 use super::super::layouts::{is_system, listed};
@@ -208,8 +209,7 @@ fn lists(root: &Path, options: &Options, left_out: &mut Vec<String>) -> Result<O
 /// Reads a list of images: a name without extension in each line.
 fn list(file: &Path) -> Result<Vec<String>, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Annotations { path: file.to_owned(), problem });
-    let text = String::from_utf8(fs::read(file).map_err(Error::io("read", file))?);
-    let text = text.map_err(|_| wrong("not UTF-8; expected the name of an image in each line".to_owned()))?;
+    let text = list_text(file)?;
     let mut images = vec![];
     for (at, line) in text.lines().enumerate() {
         let name = line.trim();

@@ -42,7 +42,7 @@ pub(super) fn list(
         && !config.names.is_empty()
         && given.names() != config.names
     {
-        let problem = "--classes has other names than the dataset, or another order; the ids in the labels are those of its own names: \
+        let problem = "--classes has other names than the dataset, or another order; the ids in the labels are those of the dataset: \
             leave --classes out";
         return Err(wrong(root, problem));
     }

@@ -1,6 +1,6 @@
 //! Paths of images and of their files of labels.
 
-use super::super::annotated::wrong;
+use super::super::annotated::{list_text, wrong};
 use super::super::detect::other_files;
 use super::super::folder::files_below;
 use crate::Error;
@@ -45,7 +45,7 @@ pub(super) fn images_of(base: &Path, name: &str, left_out: &mut Vec<String>) -> 
         }
         left_out.extend(others.into_iter().map(|(extension, count)| format!("{count} files .{extension} in {name}")));
     } else {
-        let lines = std::fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let lines = list_text(&path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
             images.push(text(&folder.join(line.strip_prefix("./").unwrap_or(line))).ok_or_else(no_text)?);

@@ -58,7 +58,8 @@ fn an_interrupted_pack_leaves_nothing_unfinished_and_the_same_command_continues(
         assert_eq!(cleaned["removed"], Value::Array(vec![]), "an unfinished file was left");
 
         let packed = document(folder, &command);
-        assert!(packed["resumed_shards"].as_u64().unwrap() >= 3, "{packed}");
+        // The third shard was in place when the signal was sent; its index may have come after it.
+        assert!(packed["resumed_shards"].as_u64().unwrap() >= 2, "{packed}");
         assert_eq!(packed["fingerprint"], expected["fingerprint"]);
         document(folder, &format!("verify {name} --json"));
     }

@@ -79,6 +79,7 @@ pub(super) fn check_files<'a>(
     Ok(())
 }
 
-fn doubt(source: &Path, problem: String) -> Error {
+/// Returns the error of names that may be meant in two ways.
+pub(super) fn doubt(source: &Path, problem: String) -> Error {
     Error::Source(SourceError::SplitNames { path: source.to_owned(), problem })
 }

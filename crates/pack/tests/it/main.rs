@@ -40,3 +40,4 @@ mod tasks;
 mod voc;
 mod writing;
 mod yolo;
+mod yolo_folders;

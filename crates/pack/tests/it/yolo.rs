@@ -15,11 +15,11 @@ use std::path::PathBuf;
 
 const YAML: &str = "train: images/train\nval: images/val\nnames:\n  0: person\n  1: dog\n";
 
-struct Made(tempfile::TempDir);
+pub(crate) struct Made(tempfile::TempDir);
 
 impl Made {
     /// Images of 40 × 20.
-    fn new(images: &[&str]) -> Self {
+    pub(crate) fn new(images: &[&str]) -> Self {
         let made = Made(tempfile::tempdir().unwrap());
         for (seed, name) in images.iter().enumerate() {
             made.put(name, &jpeg(seed as u32, 40, 20));
@@ -27,26 +27,26 @@ impl Made {
         made
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         put(&self.path(&format!("yolo/{name}")), bytes);
     }
 
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options::new(self.path("yolo"), self.path("set"))
     }
 
-    fn packed(&self, options: &Options) -> Vec<Summary> {
+    pub(crate) fn packed(&self, options: &Options) -> Vec<Summary> {
         let _ = fs::remove_dir_all(self.path("set"));
         let summaries = pack_splits(options, &()).unwrap();
         assert!(summaries.iter().all(|one| one.samples == one.split.records() + one.rejected));
         summaries
     }
 
-    fn refused(&self, options: &Options, parts: &[&str]) {
+    pub(crate) fn refused(&self, options: &Options, parts: &[&str]) {
         let _ = fs::remove_dir_all(self.path("set"));
         let text = chain(&pack_splits(options, &()).unwrap_err());
         parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
@@ -54,11 +54,11 @@ impl Made {
     }
 }
 
-fn counts(summaries: &[Summary]) -> BTreeMap<&str, (u64, u64)> {
+pub(crate) fn counts(summaries: &[Summary]) -> BTreeMap<&str, (u64, u64)> {
     summaries.iter().map(|one| (one.split.name.as_str(), (one.split.records(), one.rejected))).collect()
 }
 
-fn has(left_out: &[String], part: &str) {
+pub(crate) fn has(left_out: &[String], part: &str) {
     assert!(left_out.iter().any(|text| text.contains(part)), "{part}: {left_out:?}");
 }
 

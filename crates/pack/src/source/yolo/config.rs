@@ -3,6 +3,7 @@
 use super::super::annotated::{text, wrong};
 use super::super::layouts::listed;
 use super::super::yaml;
+use super::folders::Folders;
 use super::paths::entry;
 use crate::Error;
 use serde_json::{Map, Value};
@@ -16,14 +17,21 @@ const SPLITS: [&str; 3] = ["train", "val", "test"];
 pub(in crate::source) struct Config {
     /// The folder to which paths are relative.
     pub(in crate::source) base: PathBuf,
-    /// Folders and lists of each split, as written.
-    pub(super) splits: Vec<(String, Vec<String>)>,
+    pub(super) splits: Splits,
     /// Names of the classes by id; empty if they have none.
     pub(super) names: Vec<String>,
     /// Number of keypoints of each object, and of numbers of each: 2, or 3 with the visibility.
     pub(super) points: Option<(usize, usize)>,
     /// What is not used, for people.
     pub(super) left_out: Vec<String>,
+}
+
+/// The splits of a dataset.
+#[derive(Debug)]
+pub(super) enum Splits {
+    /// Folders and lists of each split, as `data.yaml` names them.
+    Named(Vec<(String, Vec<String>)>),
+    Folders(Folders),
 }
 
 /// Reads a file as a mapping; `None` if it is another value.
@@ -85,7 +93,7 @@ impl Config {
             "download" => "`download`, which is not run".to_owned(),
             name => format!("`{name}` of {}", file.file_name().unwrap_or_default().to_string_lossy()),
         });
-        Ok(Config { left_out: left_out.collect(), base, splits, names, points })
+        Ok(Config { left_out: left_out.collect(), base, splits: Splits::Named(splits), names, points })
     }
 }
 

@@ -4,18 +4,19 @@ use super::super::annotated::wrong;
 use super::super::archive::files::start_of;
 use super::super::detect::{other_files, subfolders};
 use super::super::layouts::listed;
-use super::super::split_names::{NamedSplit, is_split};
-use super::config::{Config, describes_dataset, members};
+use super::config::{Config, Splits, describes_dataset, members};
+use super::folders::Folders;
 use super::paths::{IMAGES, LABELS};
 use crate::{Error, SourceKind};
 use shardtool_store::is_url;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Files with the name of a class in each line, in order of preference.
 const NAMES: [&str; 4] = ["classes.txt", "obj.names", "labels/classes.txt", "names.txt"];
-/// Files of labels that are looked into.
+/// How many folders may lie in each other where files of labels are looked for.
+const DEPTH: usize = 4;
+/// Files of labels of a folder that are looked into.
 const LOOKED_INTO: usize = 8;
 
 /// Finds a dataset of YOLO: a `data.yaml`, a folder that holds one, or folders `images` and `labels`; otherwise `None`.
@@ -69,68 +70,16 @@ pub(in crate::source) fn find(source: &Path, from: Option<SourceKind>) -> Result
     }
 }
 
-/// Describes folders without a `data.yaml`: `images/train` and `labels/train`, `images` and `labels`, or `train/images` and
-/// `train/labels`.
+/// Describes folders without a `data.yaml`.
 fn of_folders(source: &Path, forced: bool) -> Result<Option<Config>, Error> {
-    let has_both = |folder: &Path| folder.join(IMAGES).is_dir() && folder.join(LABELS).is_dir();
-    let mut splits = vec![];
-    let mut left_out = vec![];
-    let top = subfolders(source)?;
-    let labels: Vec<PathBuf> = if has_both(source) {
-        let inner: Vec<_> = top.iter().filter(|name| has_both(&source.join(name))).map(String::as_str).collect();
-        if !inner.is_empty() {
-            let inner = listed(inner.into_iter());
-            return Err(wrong(
-                source,
-                format!(
-                    "it holds images and labels, and so do {inner}: which are the data? Name one of these folders, or write a data.yaml that names each split"
-                ),
-            ));
-        }
-        let (named, others): (Vec<_>, Vec<_>) =
-            subfolders(&source.join(IMAGES))?.into_iter().partition(|name| is_split(name));
-        if !named.is_empty() && !others.is_empty() {
-            let (named, others) = (listed(named.iter().map(String::as_str)), listed(others.iter().map(String::as_str)));
-            return Err(wrong(
-                source,
-                format!(
-                    "folders {named} of {IMAGES} are named for splits, and {others} for none; write a data.yaml that names each split"
-                ),
-            ));
-        }
-        match named.is_empty() {
-            true => splits.push((String::new(), vec![IMAGES.to_owned()])),
-            false => splits.extend(named.into_iter().map(|name| (name.clone(), vec![format!("{IMAGES}/{name}")]))),
-        }
-        vec![source.join(LABELS)]
-    } else {
-        let named: Vec<_> = top.iter().filter(|name| is_split(name)).cloned().collect();
-        if !named.iter().any(|name| has_both(&source.join(name)))
-            || !named.iter().all(|name| source.join(name).join(IMAGES).is_dir())
-        {
-            return Ok(None);
-        }
-        splits.extend(named.iter().map(|name| (name.clone(), vec![format!("{name}/{IMAGES}")])));
-        named.iter().map(|name| source.join(name).join(LABELS)).collect()
-    };
-    if !forced && !are_labels(&labels)? {
+    let Some(folders) = Folders::find(source)? else { return Ok(None) };
+    if !forced && !are_labels(&folders.labels)? {
         return Ok(None);
     }
-    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, entries) in splits {
-        let split = match NamedSplit::of(&name) {
-            NamedSplit::One(split) => split,
-            _ => name.clone(),
-        };
-        if by_name.insert(split.clone(), entries).is_some() {
-            return Err(wrong(
-                source,
-                format!("two folders are named for split {split}; write a data.yaml that names each split"),
-            ));
-        }
-    }
+    let mut left_out = vec![];
     let known = |name: &String| [IMAGES, LABELS].contains(&name.as_str()) || NAMES.contains(&name.as_str());
-    let mut others: Vec<_> = top.into_iter().filter(|name| !known(name) && !is_split(name)).collect();
+    let mut others: Vec<_> =
+        subfolders(source)?.into_iter().filter(|name| !known(name) && !folders.has(name)).collect();
     others.extend(other_files(source)?.into_iter().filter(|name| !known(name)));
     if !others.is_empty() {
         left_out.push(format!("{}: not of YOLO", listed(others.iter().map(String::as_str))));
@@ -139,15 +88,18 @@ fn of_folders(source: &Path, forced: bool) -> Result<Option<Config>, Error> {
     if names.is_empty() {
         left_out.push(format!("no names of classes: none of {} is there; --classes FILE gives them", NAMES.join(", ")));
     }
-    Ok(Some(Config { base: source.to_owned(), splits: by_name.into_iter().collect(), names, points: None, left_out }))
+    let (base, splits) = (source.to_owned(), Splits::Folders(folders));
+    Ok(Some(Config { base, splits, names, points: None, left_out }))
 }
 
 /// Returns whether the first files in folders of labels are lines of numbers, as YOLO's are.
 fn are_labels(folders: &[PathBuf]) -> Result<bool, Error> {
     let mut found = false;
-    for folder in folders.iter().filter(|folder| folder.is_dir()) {
-        let inner = subfolders(folder)?.into_iter().map(|name| folder.join(name));
-        for folder in std::iter::once(folder.clone()).chain(inner) {
+    let mut here: Vec<_> = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
+    for _ in 0..DEPTH {
+        let mut below = vec![];
+        for folder in here {
+            below.extend(subfolders(&folder)?.into_iter().map(|name| folder.join(name)));
             let texts = other_files(&folder)?
                 .into_iter()
                 .filter(|name| name.ends_with(".txt") && !NAMES.contains(&name.as_str()));
@@ -162,6 +114,7 @@ fn are_labels(folders: &[PathBuf]) -> Result<bool, Error> {
                 found = true;
             }
         }
+        here = below;
     }
     Ok(found)
 }

@@ -6,7 +6,7 @@ use super::super::image_lists::{self, ImageLists};
 use super::super::layouts::listed;
 use super::super::split_names::{NamedSplit, is_same};
 use super::super::splits::{DividedSource, SplitSource, own_name};
-use super::config::Config;
+use super::config::{Config, Splits};
 use super::paths::images_of;
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
@@ -17,11 +17,16 @@ use std::rc::Rc;
 /// Divides a dataset of YOLO.
 ///
 /// # Errors
-/// [`crate::SourceError::Annotations`], those of [`image_lists::taken`], and [`Error::Io`].
+/// [`crate::SourceError::Annotations`], those of [`image_lists::taken`] and of [`Folders::splits`](super::folders::Folders::splits), and
+/// [`Error::Io`].
 pub(in crate::source) fn divide(source: &Path, config: Config, options: &Options) -> Result<DividedSource, Error> {
     let mut left_out = config.left_out.clone();
     let mut lists = ImageLists::new();
-    for (split, entries) in &config.splits {
+    let (folders, splits) = match &config.splits {
+        Splits::Named(splits) => (None, splits.clone()),
+        Splits::Folders(folders) => (Some(folders), folders.splits(source, options, &mut left_out)?),
+    };
+    for (split, entries) in &splits {
         let mut images = vec![];
         let mut missing = false;
         for name in entries {
@@ -41,6 +46,9 @@ pub(in crate::source) fn divide(source: &Path, config: Config, options: &Options
                 }
                 Err(Some(error)) => return Err(error),
             }
+        }
+        if let Some(folders) = folders {
+            folders.check_inner(source, entries, &images, options)?;
         }
         if !missing {
             lists.insert(split.clone(), images);

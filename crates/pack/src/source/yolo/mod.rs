@@ -2,6 +2,7 @@
 
 mod config;
 mod find;
+mod folders;
 mod labels;
 mod layout;
 mod paths;

@@ -1,8 +1,7 @@
 //! YOLO in folders: which of them are splits, and which keys their images have.
 
-use crate::support::put;
 use crate::yolo::{Made, counts, has};
-use shardtool_pack::{SplitNames, pack_splits};
+use shardtool_pack::{SourceKind, SplitNames};
 use std::collections::BTreeMap;
 
 const LABEL: &[u8] = b"0 0.5 0.5 0.5 0.5\n";
@@ -60,4 +59,40 @@ fn folders_that_may_be_splits_are_never_joined_without_a_question() {
     // One folder is all there is.
     let made = of(&["images/2024/a.jpg", "images/2024/summer/b.jpg"]);
     assert_eq!(counts(&made.packed(&made.options())), BTreeMap::from([("train", (2, 0))]));
+}
+
+#[test]
+fn a_description_that_cannot_be_read_is_an_error_whatever_the_folders_are() {
+    let broken: &[u8] = b"train: images/train\nnames: *a\n";
+    for (name, text, parts) in [
+        ("data.yaml", broken, &["data.yaml", "line 2", "--from"][..]),
+        ("DATA.YAML", broken, &["DATA.YAML", "line 2"]),
+        ("mine.yml", broken, &["mine.yml", "line 2"]),
+        ("data.yaml", b"names: [a]\n", &["data.yaml", "expected `train`, `val` or `test`"]),
+        ("data.yaml", b"train: images/train\n", &["data.yaml", "`names` or `nc`"]),
+        ("data.yaml", b"- a\n", &["data.yaml", "expected `train`"]),
+        ("data.yaml", b"\xff", &["data.yaml", "line 1: not UTF-8"]),
+    ] {
+        let made = of(&["images/train/a.jpg"]);
+        made.put(name, text);
+        made.refused(&made.options(), parts);
+        // Next to a whole one, too.
+        if text == broken {
+            made.put("other.yaml", b"train: images/train\nnames: [a]\n");
+            made.refused(&made.options(), parts);
+        }
+    }
+    // Without labels, these would be classes.
+    for name in ["data.yaml", "mine.yaml"] {
+        let made = Made::new(&["owl/a.jpg", "cat/b.jpg"]);
+        made.put(name, broken);
+        made.refused(&made.options(), &[name, "line 2", "--from folder"]);
+        let folder = with!(made.options(), from = Some(SourceKind::Folder));
+        assert_eq!(made.packed(&folder)[0].split.records(), 2);
+    }
+    let made = Made::new(&["owl/a.jpg", "cat/b.jpg"]);
+    made.put("settings.yaml", b"a: *b\n");
+    assert_eq!(made.packed(&made.options())[0].split.records(), 2);
+    std::os::unix::fs::symlink("none", made.path("yolo/data.yaml")).unwrap();
+    made.refused(&made.options(), &["data.yaml", "--from folder"]);
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Members that name a split.
-const SPLITS: [&str; 3] = ["train", "val", "test"];
+pub(super) const SPLITS: [&str; 3] = ["train", "val", "test"];
 
 /// A dataset of YOLO.
 #[derive(Debug)]

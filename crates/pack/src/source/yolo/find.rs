@@ -4,12 +4,12 @@ use super::super::annotated::wrong;
 use super::super::archive::files::start_of;
 use super::super::detect::{other_files, subfolders};
 use super::super::layouts::listed;
-use super::config::{Config, Splits, describes_dataset, members};
+use super::config::{Config, Splits, members};
+use super::described::{self, Described, is_yaml};
 use super::folders::Folders;
 use super::paths::{IMAGES, LABELS};
 use crate::{Error, SourceKind};
 use shardtool_store::is_url;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Files with the name of a class in each line, in order of preference.
@@ -25,9 +25,6 @@ const LOOKED_INTO: usize = 8;
 /// [`crate::SourceError::Annotations`] if it cannot be used, or if the user names the kind and it is another one; [`Error::Io`].
 pub(in crate::source) fn find(source: &Path, from: Option<SourceKind>) -> Result<Option<Config>, Error> {
     let forced = from == Some(SourceKind::Yolo);
-    let is_yaml = |path: &Path| {
-        path.extension().and_then(OsStr::to_str).is_some_and(|extension| ["yaml", "yml"].contains(&extension))
-    };
     if from.is_some() && !forced {
         return Ok(None);
     }
@@ -42,31 +39,15 @@ pub(in crate::source) fn find(source: &Path, from: Option<SourceKind>) -> Result
             Ok(None)
         };
     }
-    let (mut found, mut broken) = (vec![], None);
-    for name in other_files(source)?.iter().filter(|name| is_yaml(Path::new(name))) {
-        match members(&source.join(name)) {
-            Ok(members) => found.extend(members.filter(describes_dataset).map(|members| (name.clone(), members))),
-            Err(error) => broken = Some(error),
-        }
-    }
-    match found.len() {
-        0 => {}
-        1 => {
-            let (name, members) = found.remove(0);
-            return Config::of_file(&source.join(name), members).map(Some);
-        }
-        _ => {
-            let names = listed(found.iter().map(|(name, _)| name.as_str()));
-            return Err(wrong(
-                source,
-                format!("{names} each describe a dataset of YOLO; name one of them as the source"),
-            ));
-        }
-    }
-    match of_folders(source, forced)? {
-        Some(_) if broken.is_some() => Err(broken.expect("checked above")),
-        None if forced => Err(wrong(source, "expected data.yaml, or the folders images and labels of YOLO")),
-        found => Ok(found),
+    let doubtful = match described::find(source)? {
+        Described::By(config) => return Ok(Some(config)),
+        Described::Not(doubtful) => doubtful,
+    };
+    match (of_folders(source, forced)?, doubtful) {
+        (Some(_), Some(error)) => Err(error),
+        (None, Some(error)) if forced => Err(error),
+        (None, None) if forced => Err(wrong(source, "expected data.yaml, or the folders images and labels of YOLO")),
+        (found, _) => Ok(found),
     }
 }
 

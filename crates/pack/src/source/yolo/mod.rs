@@ -1,6 +1,7 @@
 //! YOLO, as Ultralytics lays datasets out: images, a text file of labels for each, and a `data.yaml` that names splits and classes.
 
 mod config;
+mod described;
 mod find;
 mod folders;
 mod labels;

@@ -71,22 +71,31 @@ fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Res
     Ok(())
 }
 
-/// Returns the files below a folder, by their paths from it, without hidden ones and those of systems.
+/// The files below a folder, by their paths from it.
+pub(super) struct FilesBelow {
+    pub(super) files: Vec<String>,
+    /// Links back to a folder above them, which are not followed.
+    pub(super) loops: Vec<String>,
+}
+
+/// Returns the files below a folder, without hidden ones and those of systems.
 ///
 /// # Errors
-/// [`Error::Io`] if a folder cannot be listed; [`SourceError::Annotations`] for a name that is not UTF-8, and a link back to a folder
-/// above it.
-pub(super) fn files_below(folder: &Path) -> Result<Vec<String>, Error> {
+/// [`Error::Io`] if a folder cannot be listed; [`SourceError::Annotations`] for a name that is not UTF-8.
+pub(super) fn files_below(folder: &Path) -> Result<FilesBelow, Error> {
     let mut walk = Walk::new(folder, Times::Ignored);
-    let meta = std::fs::metadata(folder).map_err(Error::io("read", folder))?;
-    let mut above = vec![(meta.dev(), meta.ino())];
+    let real = folder.canonicalize().map_err(Error::io("read", folder))?;
+    let metas = real.ancestors().filter_map(|above| std::fs::metadata(above).ok());
+    let mut above: Vec<_> = metas.map(|meta| (meta.dev(), meta.ino())).collect();
     for child in walk.children(folder, "")? {
         if child.meta.is_dir() { walk.folder(child, &mut above)? } else { walk.file(child)? }
     }
     let mut files: Vec<String> = walk.entries.into_iter().map(|entry| entry.key.into()).collect();
+    let mut loops = vec![];
     for Rejection { input, reason } in walk.rejected {
         match reason {
-            Reason::NotUtf8 | Reason::LinkLoop => {
+            Reason::LinkLoop => loops.push(input),
+            Reason::NotUtf8 => {
                 let (path, problem) = (folder.join(input), reason.to_string());
                 return Err(Error::Source(SourceError::Annotations { path, problem }));
             }
@@ -94,7 +103,8 @@ pub(super) fn files_below(folder: &Path) -> Result<Vec<String>, Error> {
         }
     }
     files.sort();
-    Ok(files)
+    loops.sort();
+    Ok(FilesBelow { files, loops })
 }
 
 pub(super) struct Walk {

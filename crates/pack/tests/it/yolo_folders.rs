@@ -1,8 +1,11 @@
 //! YOLO in folders: which of them are splits, and which keys their images have.
 
+use crate::support::{check, put};
 use crate::yolo::{Made, counts, has};
-use shardtool_pack::{SourceKind, SplitNames};
+use shardtool_pack::{Options, SourceKind, SplitNames};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 
 const LABEL: &[u8] = b"0 0.5 0.5 0.5 0.5\n";
 
@@ -95,4 +98,60 @@ fn a_description_that_cannot_be_read_is_an_error_whatever_the_folders_are() {
     assert_eq!(made.packed(&made.options())[0].split.records(), 2);
     std::os::unix::fs::symlink("none", made.path("yolo/data.yaml")).unwrap();
     made.refused(&made.options(), &["data.yaml", "--from folder"]);
+}
+
+#[test]
+fn keys_are_the_same_however_the_source_is_written() {
+    let made = of(&["images/train/a.jpg", "images/train/b.jpg"]);
+    let up = "../".repeat(std::env::current_dir().unwrap().components().count());
+    let (full, relative) = (made.path("yolo"), PathBuf::from(format!("{up}{}", made.path("yolo").display())));
+    std::os::unix::fs::symlink("yolo", made.path("link")).unwrap();
+    put(&made.path("elsewhere/outside.jpg"), &fs::read(made.path("yolo/images/train/a.jpg")).unwrap());
+    let list = format!(
+        "./images/train/a.jpg\n{}\n{}\n",
+        made.path("yolo/images/train/b.jpg").display(),
+        "../elsewhere/./outside.jpg"
+    );
+    made.put("list.txt", list.as_bytes());
+    let inside = ["images/train/a.jpg", "images/train/b.jpg"].map(str::to_owned);
+    let outside = made.path("elsewhere/outside.jpg").canonicalize().unwrap().to_str().unwrap().to_owned();
+    let all = [vec![outside], inside.to_vec()].concat();
+    for (yaml, expected) in [
+        (None, &inside[..]),
+        (Some("train: images/train\nnames: [a]\n"), &inside),
+        (Some("path: ../yolo\ntrain: images/train\nnames: [a]\n"), &inside),
+        (Some("path: ../link\ntrain: images//train/\nnames: [a]\n"), &inside),
+        (Some("path: .\ntrain: ../yolo/images/train\nnames: [a]\n"), &inside),
+        (Some("train: list.txt\nnames: [a]\n"), &all),
+        (Some("path: ../yolo/images/..\ntrain: ../yolo/list.txt\nnames: [a]\n"), &all),
+    ] {
+        let _ = fs::remove_file(full.join("data.yaml"));
+        if let Some(yaml) = yaml {
+            made.put("data.yaml", yaml.as_bytes());
+        }
+        for source in
+            [full.clone(), full.join("."), full.join(""), full.join("../yolo"), made.path("link"), relative.clone()]
+        {
+            let files = if yaml.is_some() { vec![source.clone(), source.join("data.yaml")] } else { vec![source] };
+            for source in files {
+                made.packed(&Options::new(&source, made.path("set")));
+                let keys: Vec<String> = check(&made.path("set"), "train").into_keys().collect();
+                assert_eq!(keys, expected, "{yaml:?} {}", source.display());
+            }
+        }
+    }
+    // Two spellings of one path are one image.
+    made.put("list.txt", b"images/train/a.jpg\n./images//train/./a.jpg\n");
+    made.refused(&made.options(), &["images/train/a.jpg is twice in the list"]);
+}
+
+#[test]
+fn a_link_back_is_named_and_not_followed() {
+    let made = of(&["images/train/a.jpg", "images/val/b.jpg"]);
+    for split in ["train", "val"] {
+        std::os::unix::fs::symlink("..", made.path("yolo/images").join(split).join("loop")).unwrap();
+    }
+    let summaries = made.packed(&made.options());
+    assert_eq!(counts(&summaries), BTreeMap::from([("train", (1, 0)), ("val", (1, 0))]));
+    has(&summaries[0].left_out, "loop in images/val: a link back to a folder above it");
 }

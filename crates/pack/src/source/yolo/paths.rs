@@ -2,9 +2,9 @@
 
 use super::super::annotated::{list_text, wrong};
 use super::super::detect::other_files;
-use super::super::folder::files_below;
+use super::super::folder::{FilesBelow, files_below};
 use crate::Error;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -18,10 +18,41 @@ const NO_IMAGES: [&str; 10] = ["txt", "cache", "npy", "json", "xml", "yaml", "ym
 /// Returns the folder or list that an entry names; `None` if neither exists. Roboflow writes `../train/images` for `train/images`.
 pub(super) fn entry(base: &Path, entry: &str) -> Option<PathBuf> {
     let inside = entry.strip_prefix("../").map(|rest| base.join(rest));
-    let path = std::iter::once(base.join(entry)).chain(inside).find(|path| path.exists())?;
-    match path.components().any(|part| part == Component::ParentDir) {
-        true => path.canonicalize().ok(),
-        false => Some(path),
+    std::iter::once(base.join(entry)).chain(inside).find(|path| path.exists())
+}
+
+/// The folder of a dataset, from which paths are counted.
+struct Base<'a> {
+    written: &'a Path,
+    full: PathBuf,
+    real: PathBuf,
+    /// Real folders, by their paths as written.
+    folders: HashMap<PathBuf, PathBuf>,
+}
+
+impl<'a> Base<'a> {
+    fn new(written: &'a Path) -> Self {
+        let here = if written.as_os_str().is_empty() { Path::new(".") } else { written };
+        let full = std::path::absolute(here).unwrap_or_else(|_| here.to_owned());
+        let real = here.canonicalize().unwrap_or_else(|_| full.clone());
+        Base { written, full, real, folders: HashMap::new() }
+    }
+
+    /// Returns a path from the folder, or the full path of one outside, which are the same however both are written.
+    fn inside(&mut self, path: &Path) -> PathBuf {
+        for base in [self.written, &self.full] {
+            if let Ok(inside) = path.strip_prefix(base)
+                && !inside.components().any(|part| part == Component::ParentDir)
+            {
+                return inside.components().collect();
+            }
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+        let real = self.folders.entry(folder.to_owned()).or_insert_with(|| {
+            folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
+        });
+        let full = real.join(name);
+        full.strip_prefix(&self.real).map(Path::to_owned).unwrap_or(full)
     }
 }
 
@@ -31,24 +62,28 @@ pub(super) fn entry(base: &Path, entry: &str) -> Option<PathBuf> {
 /// `None` if the folder or list does not exist.
 pub(super) fn images_of(base: &Path, name: &str, left_out: &mut Vec<String>) -> Result<Vec<String>, Option<Error>> {
     let path = entry(base, name).ok_or(None)?;
-    let text = |path: &Path| path.strip_prefix(base).unwrap_or(path).to_str().map(str::to_owned);
-    let no_text = || wrong(&path, "the name of a file is not UTF-8; rename it");
+    let mut base = Base::new(base);
+    let text = |path: PathBuf| path.into_os_string().into_string();
+    let no_text = |_| wrong(&path, "the name of a file is not UTF-8; rename it");
     let mut images = vec![];
     if path.is_dir() {
+        let FilesBelow { files, loops } = files_below(&path)?;
+        let folder = base.inside(&path);
         let mut others: BTreeMap<String, u64> = BTreeMap::new();
-        for file in files_below(&path)? {
+        for file in files {
             let extension = Path::new(&file).extension().and_then(OsStr::to_str).unwrap_or_default().to_lowercase();
             match NO_IMAGES.contains(&extension.as_str()) {
                 true => *others.entry(extension).or_default() += 1,
-                false => images.push(text(&path.join(file)).ok_or_else(no_text)?),
+                false => images.push(text(folder.join(file)).map_err(no_text)?),
             }
         }
         left_out.extend(others.into_iter().map(|(extension, count)| format!("{count} files .{extension} in {name}")));
+        left_out.extend(loops.into_iter().map(|link| format!("{link} in {name}: a link back to a folder above it")));
     } else {
         let lines = list_text(&path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            images.push(text(&folder.join(line.strip_prefix("./").unwrap_or(line))).ok_or_else(no_text)?);
+            images.push(text(base.inside(&folder.join(line))).map_err(no_text)?);
         }
     }
     if images.is_empty() {

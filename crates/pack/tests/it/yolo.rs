@@ -103,7 +103,7 @@ fn boxes_polygons_and_classes_are_those_of_the_labels() {
         "`flip_idx`, which the manifest has no place for: give it to the loader as `flip_index`",
         "`download`, which is not run",
         "`license` of data.yaml",
-        "1 files of labels without an image: labels/train/orphan.txt",
+        "1 files of labels without an image in any split: labels/train/orphan.txt",
     ] {
         has(&summaries[0].left_out, part);
     }

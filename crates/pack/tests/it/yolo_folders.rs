@@ -155,3 +155,17 @@ fn a_link_back_is_named_and_not_followed() {
     assert_eq!(counts(&summaries), BTreeMap::from([("train", (1, 0)), ("val", (1, 0))]));
     has(&summaries[0].left_out, "loop in images/val: a link back to a folder above it");
 }
+
+#[test]
+fn labels_without_an_image_are_named_wherever_they_lie() {
+    let made = of(&["images/train/a.jpg", "images/val/b.jpg"]);
+    for orphan in ["train/none", "val/sub/none", "test/c"] {
+        made.put(&format!("labels/{orphan}.txt"), LABEL);
+    }
+    std::os::unix::fs::symlink("..", made.path("yolo/labels/loop")).unwrap();
+    let expected = "3 files of labels without an image in any split: labels/test/c.txt, labels/train/none.txt, labels/val/sub/none.txt";
+    for split in [None, Some("train".to_owned())] {
+        let summaries = made.packed(&with!(made.options(), split = split));
+        has(&summaries[0].left_out, expected);
+    }
+}

@@ -22,6 +22,8 @@ pub(in crate::source) struct Config {
     pub(super) names: Vec<String>,
     /// Number of keypoints of each object, and of numbers of each: 2, or 3 with the visibility.
     pub(super) points: Option<(usize, usize)>,
+    /// Images of splits that are not packed.
+    pub(super) others: Vec<String>,
     /// What is not used, for people.
     pub(super) left_out: Vec<String>,
 }
@@ -93,7 +95,7 @@ impl Config {
             "download" => "`download`, which is not run".to_owned(),
             name => format!("`{name}` of {}", file.file_name().unwrap_or_default().to_string_lossy()),
         });
-        Ok(Config { left_out: left_out.collect(), base, splits: Splits::Named(splits), names, points })
+        Ok(Config { left_out: left_out.collect(), base, splits: Splits::Named(splits), names, points, others: vec![] })
     }
 }
 

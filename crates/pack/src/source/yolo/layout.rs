@@ -10,7 +10,7 @@ use super::config::{Config, Splits};
 use super::paths::images_of;
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// # Errors
 /// [`crate::SourceError::Annotations`], those of [`image_lists::taken`] and of [`Folders::splits`](super::folders::Folders::splits), and
 /// [`Error::Io`].
-pub(in crate::source) fn divide(source: &Path, config: Config, options: &Options) -> Result<DividedSource, Error> {
+pub(in crate::source) fn divide(source: &Path, mut config: Config, options: &Options) -> Result<DividedSource, Error> {
     let mut left_out = config.left_out.clone();
     let mut lists = ImageLists::new();
     let (folders, splits) = match &config.splits {
@@ -67,7 +67,13 @@ pub(in crate::source) fn divide(source: &Path, config: Config, options: &Options
         false => lists,
     };
     let asked = Options { split: options.split.clone().filter(|_| !one), ..options.clone() };
+    let mut all: HashSet<String> = match &asked.split {
+        Some(_) => lists.values().flatten().cloned().collect(),
+        None => HashSet::new(),
+    };
     let (lists, others) = image_lists::taken(source, lists, &asked)?;
+    lists.values().flatten().for_each(|image| drop(all.remove(image)));
+    config.others.extend(all);
     if !others.is_empty() {
         left_out.push(format!("{}: of other splits", listed(others.iter().map(String::as_str))));
     }

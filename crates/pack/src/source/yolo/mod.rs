@@ -98,11 +98,12 @@ pub(super) fn list(
             "{duplicates} lines of labels occur twice in their file: both are kept, where Ultralytics removes one"
         ));
     }
-    let unused = paths::unused(root, &used)?;
     // Those of other splits may lie in the same folder.
-    if !unused.is_empty() && options.split.is_none() {
+    used.extend(config.others.iter().map(|image| paths::labels_of(root, image)));
+    let unused = paths::unused(root, &used)?;
+    if !unused.is_empty() {
         left_out.push(format!(
-            "{} files of labels without an image: {}",
+            "{} files of labels without an image in any split: {}",
             unused.len(),
             listed(unused.iter().map(String::as_str))
         ));

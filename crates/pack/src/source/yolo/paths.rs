@@ -1,10 +1,10 @@
 //! Paths of images and of their files of labels.
 
 use super::super::annotated::{list_text, wrong};
-use super::super::detect::other_files;
+use super::super::detect::{other_files, subfolders};
 use super::super::folder::{FilesBelow, files_below};
 use crate::Error;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -113,14 +113,22 @@ pub(super) fn labels_of(base: &Path, image: &str) -> String {
     format!("{}.txt", &path[..end])
 }
 
-/// Returns the files of labels in the folders of some that no image has.
+/// Returns the files of labels that no image has: in the folders of some that are used, and in all of `labels`.
+///
+/// # Errors
+/// [`Error::Io`] if a folder cannot be listed.
 pub(super) fn unused(base: &Path, used: &BTreeSet<String>) -> Result<Vec<String>, Error> {
-    let folders: BTreeSet<_> =
-        used.iter().map(|file| Path::new(file).parent().unwrap_or(Path::new("")).to_owned()).collect();
-    let mut found = vec![];
-    for folder in folders {
+    let root = |file: &String| {
+        let path = Path::new(file);
+        let labels = path.ancestors().skip(1).find(|folder| folder.file_name().is_some_and(|name| name == LABELS));
+        (labels.or(path.parent()).unwrap_or(Path::new("")).to_owned(), labels.is_some())
+    };
+    let mut folders: Vec<_> = used.iter().map(root).collect::<BTreeSet<_>>().into_iter().collect();
+    let (mut found, mut seen) = (vec![], HashSet::new());
+    while let Some((folder, deep)) = folders.pop() {
         let full = base.join(&folder);
-        if !full.is_dir() {
+        let Ok(real) = full.canonicalize() else { continue };
+        if !real.is_dir() || !seen.insert(real) {
             continue;
         }
         for name in other_files(&full)? {
@@ -129,6 +137,10 @@ pub(super) fn unused(base: &Path, used: &BTreeSet<String>) -> Result<Vec<String>
                 found.push(file);
             }
         }
+        if deep {
+            folders.extend(subfolders(&full)?.into_iter().map(|name| (folder.join(name), deep)));
+        }
     }
+    found.sort();
     Ok(found)
 }

@@ -3,6 +3,7 @@
 use super::coco_annotation::Annotation;
 use super::coco_captions;
 use super::coco_members::Members;
+use super::layouts::listed;
 use super::listing::{Entry, Listing};
 use super::objects;
 use crate::class_ids;
@@ -52,6 +53,8 @@ impl Image {
             return Ok(self);
         }
         let url = self.others.get("coco_url").and_then(Value::as_str).unwrap_or_default();
+        // A query or a fragment is no part of the path.
+        let url = url.split(['?', '#']).next().unwrap_or_default();
         match url.rsplit('/').take(2).collect::<Vec<_>>()[..] {
             [file, folder] if !file.is_empty() && !folder.is_empty() && folder != ".." && file != ".." => {
                 Ok(Image { file_name: format!("{folder}/{file}"), ..self })
@@ -93,7 +96,7 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = open_list(file).map_err(Error::io("read", file))?;
-    let Document { images, annotations, categories, others } =
+    let Document { images, mut annotations, categories, others } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
     let mut images = images.into_iter().map(Image::named).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     let left_out = left_out(&others, &categories);
@@ -103,8 +106,22 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(wrong(format!("two categories have the name `{}`", twice[0])));
     }
-    let keypoints = annotations.iter().any(|annotation| annotation.keypoints.is_some());
+    let mut ids: Vec<_> = images.iter().map(|image| image.id).collect();
+    ids.sort_unstable();
+    if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        let id = twice[0];
+        let names: Vec<_> =
+            images.iter().filter(|image| image.id == id).map(|image| image.file_name.as_str()).collect();
+        return Err(wrong(format!(
+            "{} have the same id {id}, so that it is unknown of which one the annotations are; give each image its own id",
+            listed(names.into_iter())
+        )));
+    }
     let captioned = coco_captions::are(&annotations);
+    if captioned {
+        annotations = annotations.into_iter().map(Annotation::into_caption).collect();
+    }
+    let keypoints = annotations.iter().any(|annotation| annotation.keypoints.is_some());
     for annotation in annotations.iter().filter(|_| !captioned) {
         let category = annotation.category().map_err(wrong)?;
         if !classes.contains_key(&category) {
@@ -199,11 +216,11 @@ fn values(
     let ints = |of: &dyn Fn(&Annotation) -> i64| Values::Int64s(annotations.iter().map(of).collect());
     let mut found = BTreeMap::from([
         ("image/id", Values::Int64(id)),
-        ("image/object/area", Values::Floats(annotations.iter().map(|a| a.area as f32).collect())),
+        ("image/object/area", Values::Floats(annotations.iter().map(|a| a.area.unwrap_or_default() as f32).collect())),
         ("image/object/category_id", ints(&|a| a.category_id.unwrap_or_default())),
         (objects::CLASS, ints(&|a| a.category_id.map_or(0, |category| classes[&category]))),
         ("image/object/id", ints(&|a| a.id)),
-        ("image/object/iscrowd", ints(&|a| a.iscrowd)),
+        ("image/object/iscrowd", ints(&|a| a.iscrowd.unwrap_or_default())),
     ]);
     let texts = annotations.iter().map(|a| a.segmentation.as_deref().unwrap_or("null").as_bytes().into());
     found.insert("image/object/segmentation", Values::BytesList(texts.collect()));

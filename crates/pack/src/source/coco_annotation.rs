@@ -11,10 +11,8 @@ pub(super) struct Annotation {
     pub(super) id: i64,
     pub(super) category_id: Option<i64>,
     pub(super) bbox: Option<Vec<f64>>,
-    #[serde(default)]
-    pub(super) area: f64,
-    #[serde(default)]
-    pub(super) iscrowd: i64,
+    pub(super) area: Option<f64>,
+    pub(super) iscrowd: Option<i64>,
     /// Polygons or a mask, as JSON text: their nesting differs from object to object.
     #[serde(default, deserialize_with = "text")]
     pub(super) segmentation: Option<String>,
@@ -26,6 +24,22 @@ pub(super) struct Annotation {
 }
 
 impl Annotation {
+    /// Moves the members that only objects have to the others: a caption has no meaning for them.
+    pub(super) fn into_caption(mut self) -> Self {
+        let json = |text: String| serde_json::from_str(&text).unwrap_or(Value::from(text));
+        let members = [
+            ("category_id", self.category_id.take().map(Value::from)),
+            ("area", self.area.take().map(Value::from)),
+            ("iscrowd", self.iscrowd.take().map(Value::from)),
+            ("segmentation", self.segmentation.take().map(json)),
+            ("keypoints", self.keypoints.take().map(Value::from)),
+        ];
+        for (name, value) in members {
+            self.others.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        self
+    }
+
     /// Returns the category of an object, which has a box.
     ///
     /// # Errors

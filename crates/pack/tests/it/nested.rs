@@ -206,6 +206,7 @@ fn refuses_a_coco_file_that_contradicts_itself() {
     refused(&mixed, "annotation 5 has no `bbox`");
     let panoptic = serde_json::json!([{"image_id": 1000, "file_name": "0.png", "segments_info": []}]);
     refused(&|d| d["annotations"] = panoptic.clone(), "panoptic segmentations, which is not read");
+    refused(&|d| d["images"][3]["id"] = 999.into(), "1.jpg, 3.jpg have the same id 999");
 }
 
 #[test]
@@ -237,6 +238,20 @@ fn captions_of_a_coco_file_are_texts_of_their_image() {
     put(&made.path("photos/captions.json"), document.to_string().as_bytes());
     let found = made.pack(Options::new(made.path("photos/captions.json"), made.path("scored")));
     assert_eq!(found["0.jpg"]["caption/score"], Found::Float(vec![0.5, 0.5]));
+    // Members that objects have, too.
+    for caption in document["annotations"].as_array_mut().unwrap() {
+        let members = serde_json::json!({"area": 2.5, "category_id": 3, "iscrowd": 1, "keypoints": [1.0, 2.0], "bbox": null,
+            "segmentation": [[1, 2]]});
+        caption.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    }
+    put(&made.path("photos/captions.json"), document.to_string().as_bytes());
+    let found = made.pack(Options::new(made.path("photos/captions.json"), made.path("members")));
+    assert_eq!(found["0.jpg"]["caption/area"], Found::Float(vec![2.5, 2.5]));
+    for (name, value) in [("category_id", 3), ("iscrowd", 1)] {
+        assert_eq!(found["0.jpg"][&format!("caption/{name}")], Found::Int(vec![value; 2]));
+    }
+    assert_eq!(found["0.jpg"]["caption/keypoints"], texts(&["[1.0,2.0]", "[1.0,2.0]"]));
+    assert_eq!(found["0.jpg"]["caption/segmentation"], texts(&["[[1,2]]", "[[1,2]]"]));
 }
 
 #[test]
@@ -245,7 +260,8 @@ fn images_of_lvis_are_named_by_their_addresses() {
     let (mut document, expected) = coco();
     for (i, image) in document["images"].as_array_mut().unwrap().iter_mut().enumerate() {
         image.as_object_mut().unwrap().remove("file_name");
-        image["coco_url"] = format!("http://images.example.org/photos/{i}.jpg").into();
+        let query = ["", "?x=y", "?path=/a/b", "#top"][i];
+        image["coco_url"] = format!("http://images.example.org/photos/{i}.jpg{query}").into();
         image["neg_category_ids"] = serde_json::json!([1, 18]);
     }
     put(&made.path("lvis.json"), document.to_string().as_bytes());

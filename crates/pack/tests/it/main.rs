@@ -38,6 +38,7 @@ mod sequences;
 mod splits;
 mod tasks;
 mod voc;
+mod voc_doubts;
 mod writing;
 mod yolo;
 mod yolo_folders;

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-struct Made(tempfile::TempDir);
+pub(crate) struct Made(tempfile::TempDir);
 
 impl Made {
     /// Images of 40 × 20, `a` with annotations.
-    fn new(images: &[&str]) -> Self {
+    pub(crate) fn new(images: &[&str]) -> Self {
         let made = Made(tempfile::tempdir().unwrap());
         for (seed, name) in images.iter().enumerate() {
             put(&made.path(&format!("voc/JPEGImages/{name}.jpg")), &jpeg(seed as u32, 40, 20));
@@ -23,39 +23,39 @@ impl Made {
         made
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn annotate(&self, name: &str, members: &str) {
+    pub(crate) fn annotate(&self, name: &str, members: &str) {
         let size = "<size><width>40</width><height>20</height><depth>3</depth></size>";
         self.xml(name, &format!("<annotation><filename>{name}.jpg</filename>{size}{members}</annotation>"));
     }
 
-    fn xml(&self, name: &str, text: &str) {
+    pub(crate) fn xml(&self, name: &str, text: &str) {
         put(&self.path(&format!("voc/Annotations/{name}.xml")), text.as_bytes());
     }
 
-    fn set(&self, name: &str, lines: &str) {
+    pub(crate) fn set(&self, name: &str, lines: &str) {
         put(&self.path(&format!("voc/ImageSets/Main/{name}.txt")), lines.as_bytes());
     }
 
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options::new(self.path("voc"), self.path("set"))
     }
 
-    fn packed(&self) -> Vec<Summary> {
+    pub(crate) fn packed(&self) -> Vec<Summary> {
         pack_splits(&self.options(), &()).unwrap()
     }
 
-    fn refused(&self, options: &Options, parts: &[&str]) {
+    pub(crate) fn refused(&self, options: &Options, parts: &[&str]) {
         let text = chain(&pack_splits(options, &()).unwrap_err());
         parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
         assert!(!self.path("set").exists(), "{text}");
     }
 
     /// Packs one image whose annotations are wrong, next to a good one; returns the reason.
-    fn reason(&self, options: &Options) -> String {
+    pub(crate) fn reason(&self, options: &Options) -> String {
         let summary = pack_splits(options, &()).unwrap().remove(0);
         assert_eq!((summary.samples, summary.rejected, summary.split.records()), (2, 1, 1));
         let mut reasons = rejected(&summary.rejected_file.unwrap());
@@ -64,7 +64,7 @@ impl Made {
     }
 }
 
-fn object(name: &str, [xmin, ymin, xmax, ymax]: [f64; 4], members: &str) -> String {
+pub(crate) fn object(name: &str, [xmin, ymin, xmax, ymax]: [f64; 4], members: &str) -> String {
     format!(
         "<object><name>{name}</name>{members}<bndbox><xmax>{xmax}</xmax><xmin>{xmin}</xmin><ymax>{ymax}</ymax>\
          <ymin>{ymin}</ymin></bndbox></object>"
@@ -72,11 +72,11 @@ fn object(name: &str, [xmin, ymin, xmax, ymax]: [f64; 4], members: &str) -> Stri
 }
 
 /// Split → number of records.
-fn counts(summaries: &[Summary]) -> BTreeMap<&str, u64> {
+pub(crate) fn counts(summaries: &[Summary]) -> BTreeMap<&str, u64> {
     summaries.iter().map(|one| (one.split.name.as_str(), one.split.records())).collect()
 }
 
-fn has(left_out: &[String], part: &str) {
+pub(crate) fn has(left_out: &[String], part: &str) {
     assert!(left_out.iter().any(|text| text.contains(part)), "{part}: {left_out:?}");
 }
 
@@ -257,7 +257,7 @@ fn annotations_that_cannot_be_read_are_named_by_file_and_line() {
         ),
         (
             &format!("<annotation>{}</annotation>", object("dog", [9.0, 1.0, 5.0, 2.0], "")),
-            &["right or bottom edge before"],
+            &["not before xmin and ymin"],
         ),
         (&format!("<annotation>{}</annotation>", object("dog", [45.0, 1.0, 50.0, 2.0], "")), &["outside of the image"]),
     ] {

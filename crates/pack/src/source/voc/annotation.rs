@@ -5,7 +5,7 @@ use crate::Reason;
 use crate::sample::Number;
 use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes of a file, at most.
 const NODES: u32 = 10_000_000;
@@ -15,6 +15,12 @@ pub(super) const UNKNOWN: i64 = -1;
 const NOT_KEPT: [&str; 5] = ["folder", "path", "filename", "width", "height"];
 /// Members of an object whose columns have a meaning that these do not have.
 const NOT_OF_OBJECTS: [&str; 3] = ["bbox", "keypoints", "segmentation"];
+
+/// Members of a box.
+const SIDES: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
+
+/// Returns the reason for a problem at an element.
+type Wrong<'w> = dyn Fn(Node<'_, '_>, String) -> Reason + 'w;
 
 /// The annotations of an image.
 pub(super) struct Annotation {
@@ -63,19 +69,19 @@ pub(super) fn parse(file: &str, xml: &str) -> Result<Annotation, Reason> {
         return Err(wrong(root, format!("expected <annotation>, found <{}>", root.tag_name().name())));
     }
     let mut found = Annotation { size: None, objects: vec![], others: Map::new(), left_out: vec![] };
+    let mut sized = false;
     found.left_out.extend(root.attributes().map(|attribute| format!("`{}` of <annotation>", attribute.name())));
     for member in root.children().filter(Node::is_element) {
         match member.tag_name().name() {
             "size" => {
-                let side = |name| Ok::<_, Reason>(number(child(member, name), &wrong)?.unwrap_or_default());
-                let (width, height) = (side("width")?, side("height")?);
-                if found.size.replace((width as i64, height as i64)).is_some() {
+                if std::mem::replace(&mut sized, true) {
                     return Err(wrong(member, "another <size>".to_owned()));
                 }
-                let sides = ["width", "height"];
-                let others =
-                    member.children().filter(|node| node.is_element() && !sides.contains(&node.tag_name().name()));
-                found.left_out.extend(others.map(|node| format!("`size/{}`", node.tag_name().name())));
+                found.size = size(member, &wrong)?;
+                if found.size.is_none() {
+                    found.left_out.push("`size` of 0, in place of which the image's own is used".to_owned());
+                }
+                found.left_out.extend(others(member, &["width", "height"], "size"));
             }
             "object" => found.objects.push(object(member, &mut found.left_out, &wrong)?),
             "filename" if stem(&text(member)) == stem(file.rsplit('/').next().unwrap_or_default()) => {}
@@ -86,14 +92,11 @@ pub(super) fn parse(file: &str, xml: &str) -> Result<Annotation, Reason> {
     Ok(found)
 }
 
-fn object(
-    node: Node<'_, '_>,
-    left_out: &mut Vec<String>,
-    wrong: &dyn Fn(Node<'_, '_>, String) -> Reason,
-) -> Result<Object, Reason> {
+fn object(node: Node<'_, '_>, left_out: &mut Vec<String>, wrong: &Wrong<'_>) -> Result<Object, Reason> {
     let (mut name, mut bounds, mut pose) = (None, None, None);
-    let mut flags = BTreeMap::from(FLAGS.map(|flag| (flag, UNKNOWN)));
-    let mut others = Map::new();
+    let (mut flags, mut flagged) = (BTreeMap::from(FLAGS.map(|flag| (flag, UNKNOWN))), BTreeSet::new());
+    let mut members = Map::new();
+    left_out.extend(node.attributes().map(|attribute| format!("`{}` of <object>", attribute.name())));
     for member in node.children().filter(Node::is_element) {
         let twice = || wrong(member, format!("another <{}> of an object", member.tag_name().name()));
         match member.tag_name().name() {
@@ -104,12 +107,13 @@ fn object(
             }
             "bndbox" => {
                 let side = |name: &str| {
-                    let side = number(child(member, name), wrong)?;
+                    let side = number(child(member, name, wrong)?, wrong)?;
                     side.ok_or_else(|| wrong(member, format!("<bndbox> has no <{name}>")))
                 };
                 if bounds.replace([side("xmin")?, side("ymin")?, side("xmax")?, side("ymax")?]).is_some() {
                     return Err(twice());
                 }
+                left_out.extend(others(member, &SIDES, "bndbox"));
             }
             "pose" => {
                 if pose.replace(text(member)).is_some() {
@@ -124,10 +128,13 @@ fn object(
                         "" | "Unspecified" => UNKNOWN,
                         found => return Err(wrong(member, format!("<{flag}> is 0 or 1, found `{found}`"))),
                     };
+                    if !flagged.insert(flag) {
+                        return Err(twice());
+                    }
                     flags.insert(flag, value);
                 }
                 None if is_plain(member) && !NOT_OF_OBJECTS.contains(&other) => {
-                    keep(other, member, &mut others, wrong)?
+                    keep(other, member, &mut members, wrong)?
                 }
                 None => left_out.push(format!("`{other}` of objects")),
             },
@@ -136,15 +143,48 @@ fn object(
     let name =
         name.filter(|name| !name.is_empty()).ok_or_else(|| wrong(node, "an object without <name>".to_owned()))?;
     let bounds = bounds.ok_or_else(|| wrong(node, format!("object `{name}` has no <bndbox>")))?;
-    Ok(Object { name, bounds, flags, pose: pose.unwrap_or_default(), others })
+    Ok(Object { name, bounds, flags, pose: pose.unwrap_or_default(), others: members })
 }
 
 fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
-    node.children().find(|child| child.tag_name().name() == name)
+/// Returns width and height of the annotated image; `None` if both are 0 or missing, as tools write what they do not know.
+fn size(node: Node<'_, '_>, wrong: &Wrong<'_>) -> Result<Option<(i64, i64)>, Reason> {
+    let side = |name| Ok::<_, Reason>(number(child(node, name, wrong)?, wrong)?.unwrap_or_default());
+    let sides = (side("width")?, side("height")?);
+    let is_side = |side: f64| side.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&side);
+    match sides {
+        (0.0, 0.0) => Ok(None),
+        (width, height) if is_side(width) && is_side(height) => Ok(Some((width as i64, height as i64))),
+        (width, height) => Err(wrong(
+            node,
+            format!(
+                "<size> is {width} x {height}; expected a <width> and a <height> of whole pixels, or 0 for both if they are unknown"
+            ),
+        )),
+    }
+}
+
+/// Returns the member of this name.
+///
+/// # Errors
+/// [`Reason::Annotation`] if there are two.
+fn child<'a, 'i>(node: Node<'a, 'i>, name: &str, wrong: &Wrong<'_>) -> Result<Option<Node<'a, 'i>>, Reason> {
+    let mut found = node.children().filter(|child| child.tag_name().name() == name);
+    let first = found.next();
+    match found.next() {
+        Some(twice) => Err(wrong(twice, format!("another <{name}> of <{}>", node.tag_name().name()))),
+        None => Ok(first),
+    }
+}
+
+/// Names the attributes of an element, and its members except for `known`.
+fn others(node: Node<'_, '_>, known: &[&str], name: &str) -> Vec<String> {
+    let attributes = node.attributes().map(|attribute| format!("`{}` of <{name}>", attribute.name()));
+    let members = node.children().filter(|member| member.is_element() && !known.contains(&member.tag_name().name()));
+    attributes.chain(members.map(|member| format!("`{name}/{}`", member.tag_name().name()))).collect()
 }
 
 /// Returns the text of an element, without the space around it.
@@ -154,7 +194,7 @@ fn text(node: Node<'_, '_>) -> String {
 }
 
 /// Returns the number that is the text of an element; `None` without an element.
-fn number(node: Option<Node<'_, '_>>, wrong: &dyn Fn(Node<'_, '_>, String) -> Reason) -> Result<Option<f64>, Reason> {
+fn number(node: Option<Node<'_, '_>>, wrong: &Wrong<'_>) -> Result<Option<f64>, Reason> {
     let Some(node) = node else { return Ok(None) };
     let text = text(node);
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
@@ -167,12 +207,7 @@ fn is_plain(node: Node<'_, '_>) -> bool {
 }
 
 /// Keeps a member as a number or a text.
-fn keep(
-    name: &str,
-    node: Node<'_, '_>,
-    members: &mut Map<String, Value>,
-    wrong: &dyn Fn(Node<'_, '_>, String) -> Reason,
-) -> Result<(), Reason> {
+fn keep(name: &str, node: Node<'_, '_>, members: &mut Map<String, Value>, wrong: &Wrong<'_>) -> Result<(), Reason> {
     let text = text(node);
     let value = match Number::parse(&text) {
         // Digits with leading zeros are text.

@@ -1,15 +1,15 @@
 //! The folders of Pascal VOC: finds them, and reads which images are in which split.
 
-use super::super::annotated::list_text;
 use super::super::detect::{self, DetectedSource, subfolders};
-use super::super::image_lists::{self, ImageLists};
+use super::super::image_lists;
 use super::super::layouts::{is_system, listed};
-use super::super::split_names::{NamedSplit, is_split};
+use super::super::split_names::NamedSplit;
 use super::super::splits::{DividedSource, SplitSource, own_name};
+use super::sets::{IMAGE_SETS, Lists};
 use crate::error::SourceError;
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SourceKind, SplitNames};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,6 @@ use std::path::{Path, PathBuf};
 pub(super) const ANNOTATIONS: &str = "Annotations";
 /// Folder of the images.
 pub(super) const IMAGES: &str = "JPEGImages";
-/// Folder of the lists of images.
-const IMAGE_SETS: &str = "ImageSets";
-/// Folders that may hold the lists of the splits, in order of preference.
-const SETS: [&str; 3] = ["ImageSets/Main", "ImageSets", "ImageSets/Segmentation"];
 /// How deep below the source the folders may lie.
 const DEPTH: usize = 2;
 
@@ -75,7 +71,8 @@ fn is_root(folder: &Path, forced: bool) -> Result<bool, Error> {
         return Ok(false);
     }
     let mut entries = fs::read_dir(&annotations).map_err(Error::io("list", &annotations))?.flatten();
-    Ok(forced || entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "xml")))
+    Ok(forced
+        || entries.any(|entry| entry.path().extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"))))
 }
 
 /// Divides a folder of VOC by its lists of images. `trainval` is a split only if the user names it, or if neither `train` nor `val`
@@ -97,10 +94,14 @@ pub(in crate::source) fn divide(source: &Path, root: &Path, options: &Options) -
     let all: Vec<String> = names.keys().cloned().collect();
     let found = match options.split_names {
         SplitNames::Ignored => None,
-        _ => lists(root, options, &mut left_out)?,
+        _ => Lists::read(root, options, &mut left_out)?,
     };
+    let mut read = vec![];
     let (lists, others) = match found {
-        Some(lists) => image_lists::taken(root, lists, options)?,
+        Some(Lists { images, in_root }) => {
+            read = in_root;
+            image_lists::taken(root, images, options)?
+        }
         None => {
             let own = || match own_name(root) {
                 NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
@@ -120,7 +121,7 @@ pub(in crate::source) fn divide(source: &Path, root: &Path, options: &Options) -
             listed(unnamed.into_iter())
         ));
     }
-    left_out.extend(unread(root)?);
+    left_out.extend(unread(root, &read)?);
     let splits = lists.into_iter().map(|(split, images)| {
         let found = DetectedSource::Voc(images);
         SplitSource { split, path: root.to_owned(), found }
@@ -151,92 +152,14 @@ pub(super) fn images(root: &Path) -> Result<BTreeMap<String, String>, Error> {
     Ok(found)
 }
 
-/// Reads the lists of the splits; `None` if there are none.
-fn lists(root: &Path, options: &Options, left_out: &mut Vec<String>) -> Result<Option<ImageLists>, Error> {
-    for set in SETS {
-        let folder = root.join(set);
-        if !folder.is_dir() {
-            continue;
-        }
-        let stems = detect::other_files(&folder)?.into_iter();
-        let stems: BTreeSet<String> = stems.filter_map(|name| name.strip_suffix(".txt").map(str::to_owned)).collect();
-        let asked = |stem: &String| options.split.as_ref() == Some(stem);
-        let (mut splits, mut others): (Vec<_>, Vec<_>) =
-            stems.into_iter().partition(|stem| is_split(stem) || asked(stem));
-        if splits.is_empty() && others.is_empty() {
-            continue;
-        }
-        if splits.is_empty() {
-            let names: Vec<_> = others.iter().map(|stem| format!("{stem}.txt")).collect();
-            let problem = format!(
-                "none of the lists in {set} is named for a split ({}); rename those of splits to train.txt, val.txt and test.txt, or \
-                 take all images as one split: --splits none",
-                listed(names.iter().map(String::as_str))
-            );
-            return Err(Error::Source(SourceError::SplitNames { path: root.to_owned(), problem }));
-        }
-        let parts = splits.iter().filter(|split| ["train", "val"].contains(&split.as_str())).count();
-        if parts > 0
-            && options.split.as_deref() != Some("trainval")
-            && let Some(at) = splits.iter().position(|split| split == "trainval")
-        {
-            splits.remove(at);
-            left_out.push(format!("{set}/trainval.txt: the images of train and val; --split trainval packs it alone"));
-        }
-        others.retain(|stem| !asked(stem));
-        if !others.is_empty() {
-            let names: Vec<_> = others.iter().map(|stem| format!("{stem}.txt")).collect();
-            left_out.push(format!("{set}: lists that are no splits ({})", listed(names.iter().map(String::as_str))));
-        }
-        let folders: Vec<_> = match set == IMAGE_SETS {
-            true => vec![],
-            false => {
-                subfolders(&root.join(IMAGE_SETS))?.into_iter().filter(|name| !set.ends_with(name.as_str())).collect()
-            }
-        };
-        if !folders.is_empty() {
-            left_out.push(format!(
-                "{IMAGE_SETS}: {}, whose lists are not read",
-                listed(folders.iter().map(String::as_str))
-            ));
-        }
-        let lists = splits.into_iter().map(|split| Ok((split.clone(), list(&folder.join(format!("{split}.txt")))?)));
-        return lists.collect::<Result<_, Error>>().map(Some);
-    }
-    Ok(None)
-}
-
-/// Reads a list of images: a name without extension in each line.
-fn list(file: &Path) -> Result<Vec<String>, Error> {
-    let wrong = |problem: String| Error::Source(SourceError::Annotations { path: file.to_owned(), problem });
-    let text = list_text(file)?;
-    let mut images = vec![];
-    for (at, line) in text.lines().enumerate() {
-        let name = line.trim();
-        let flag = name.rsplit_once(char::is_whitespace).is_some_and(|(_, flag)| ["1", "0", "-1"].contains(&flag));
-        if flag {
-            let line = at + 1;
-            return Err(wrong(format!(
-                "line {line}: expected the name of an image, and found a flag after it; a list of one class, with 1 and -1 for \
-                 images with and without it, is not a split"
-            )));
-        }
-        if name.is_empty() {
-            continue;
-        }
-        images.push(name.to_owned());
-    }
-    Ok(images)
-}
-
-/// Names the files and folders of the root that are not read.
-fn unread(root: &Path) -> Result<Vec<String>, Error> {
+/// Names the files and folders of the root that are not read; `read` are files that are.
+fn unread(root: &Path, read: &[String]) -> Result<Vec<String>, Error> {
     let known = |name: &str| {
         [ANNOTATIONS, IMAGES, IMAGE_SETS].contains(&name) || super::MASKS.iter().any(|(folder, _)| *folder == name)
     };
     let mut names = subfolders(root)?;
     names.retain(|name| !known(name));
-    names.extend(detect::other_files(root)?);
+    names.extend(detect::other_files(root)?.into_iter().filter(|name| !read.contains(name)));
     for folder in [ANNOTATIONS, IMAGES] {
         names.extend(subfolders(&root.join(folder))?.into_iter().map(|name| format!("{folder}/{name}")));
     }

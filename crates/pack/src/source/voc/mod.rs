@@ -6,10 +6,11 @@
 
 mod annotation;
 mod layout;
+mod sets;
 
 pub(super) use layout::{divide, find};
 
-use super::annotated::{Images, attached, problem, text};
+use super::annotated::{Images, attached, problem, text, wrong};
 use super::coco_members::Members;
 use super::detect::other_files;
 use super::image_lists;
@@ -132,13 +133,16 @@ impl Files {
     fn read(root: &Path) -> Result<Self, Error> {
         let (mut annotations, mut others) = (BTreeMap::new(), vec![]);
         for name in other_files(&root.join(ANNOTATIONS))? {
-            let Some(stem) = name.strip_suffix(".xml") else {
+            let Some((stem, _)) = name.rsplit_once('.').filter(|(_, end)| end.eq_ignore_ascii_case("xml")) else {
                 others.push(name);
                 continue;
             };
             let file = format!("{ANNOTATIONS}/{name}");
             let read = text(root, &file).and_then(|text| annotation::parse(&file, &text));
-            annotations.insert(stem.to_owned(), read);
+            if annotations.insert(stem.to_owned(), read).is_some() {
+                let problem = format!("two files annotate the image {stem}, one of them {name}; remove one");
+                return Err(wrong(&root.join(ANNOTATIONS), problem));
+            }
         }
         let mut masks = vec![];
         for (folder, _) in MASKS {
@@ -213,6 +217,12 @@ fn values(annotation: &Annotation, classes: &ClassIds, options: &Options) -> Res
             let member = format!("bndbox of object {number}");
             let expected = "coordinates from 1, as Pascal VOC counts pixels; if the tool that wrote the file counts from 0: \
                 --first-pixel 0";
+            return Err(Reason::Objects { member, expected });
+        }
+        // The last pixels belong to the box, so that it has one pixel at least.
+        if options.first_pixel == 1 && (right < left || bottom < top) {
+            let member = format!("bndbox of object {number}");
+            let expected = "an xmax and a ymax that are not before xmin and ymin, since both pixels belong to the box";
             return Err(Reason::Objects { member, expected });
         }
         corners.extend([left - first, top - first, right, bottom].map(|edge| edge as f32));

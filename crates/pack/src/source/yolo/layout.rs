@@ -72,7 +72,9 @@ pub(in crate::source) fn divide(source: &Path, mut config: Config, options: &Opt
         None => HashSet::new(),
     };
     let (lists, others) = image_lists::taken(source, lists, &asked)?;
-    lists.values().flatten().for_each(|image| drop(all.remove(image)));
+    for image in lists.values().flatten() {
+        all.remove(image);
+    }
     config.others.extend(all);
     if !others.is_empty() {
         left_out.push(format!("{}: of other splits", listed(others.iter().map(String::as_str))));

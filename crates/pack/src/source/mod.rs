@@ -147,12 +147,18 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
 /// # Errors
 /// [`SourceError::Annotations`], and those of [`splits::divide`].
 fn divide(source: &Path, options: &Options) -> Result<DividedSource, Error> {
-    if let Some(root) = voc::find(source, options.from)? {
-        return voc::divide(source, &root, options);
-    }
-    match yolo::find(source, options.from)? {
-        Some(config) => yolo::divide(source, config, options),
-        None => splits::divide(source, options),
+    match (voc::find(source, options.from)?, yolo::find(source, options.from)?) {
+        (Some(root), Some(config)) => {
+            let problem = format!(
+                "{} is Pascal VOC, and {} YOLO: which are the data? Name one of them with --from voc or --from yolo",
+                root.display(),
+                config.base.display()
+            );
+            Err(annotated::wrong(source, problem))
+        }
+        (Some(root), None) => voc::divide(source, &root, options),
+        (None, Some(config)) => yolo::divide(source, config, options),
+        (None, None) => splits::divide(source, options),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Pascal VOC: sizes and boxes that cannot be meant, and lists that lie elsewhere.
 
 use crate::nested::{Found, features};
-use crate::support::put;
+use crate::support::{check, jpeg, put};
 use crate::voc::{Made, counts, has, object};
-use shardtool_pack::{SplitNames, pack_splits};
+use shardtool_pack::{SourceKind, SplitNames, pack_splits};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -114,5 +114,18 @@ fn lists_are_read_from_the_root_and_those_that_are_not_are_named() {
         "classes.txt, test.txt, train.txt: not of Pascal VOC",
     ] {
         has(&summaries[0].left_out, part);
+    }
+}
+
+#[test]
+fn a_folder_that_is_voc_and_yolo_is_asked_about() {
+    let made = Made::new(&["a"]);
+    put(&made.path("voc/images/b.jpg"), &jpeg(7, 40, 20));
+    put(&made.path("voc/labels/b.txt"), b"0 0.5 0.5 0.5 0.5\n");
+    made.refused(&made.options(), &["is Pascal VOC", "YOLO", "--from voc or --from yolo"]);
+    for (from, key) in [(SourceKind::Voc, "a.jpg"), (SourceKind::Yolo, "images/b.jpg")] {
+        let _ = fs::remove_dir_all(made.path("set"));
+        pack_splits(&with!(made.options(), from = Some(from)), &()).unwrap();
+        assert_eq!(check(&made.path("set"), "train").into_keys().collect::<Vec<_>>(), [key]);
     }
 }

@@ -9,6 +9,7 @@ use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::place::{Place, StoreFolder};
 use shardtool_format::manifest::{self, Manifest, Tag};
+use shardtool_format::names::MANIFEST;
 use shardtool_read::{Dataset, manifest_of, parse_manifest};
 use std::path::Path;
 
@@ -29,7 +30,7 @@ pub fn tag(
     let number = match version {
         None => dataset.version(),
         Some(version) => {
-            let newest = parse_manifest(&dataset.path().join(shardtool_format::names::MANIFEST))?;
+            let newest = parse_manifest(&dataset.path().join(MANIFEST))?;
             manifest_of(dataset.path(), newest, version)?.1.version_number()
         }
     };
@@ -42,18 +43,24 @@ pub fn tag(
         }
         None => {}
     }
-    let made = edit(
-        &dataset,
+    let made = add(&dataset, name, number, options)?;
+    Ok((number, made))
+}
+
+fn add(dataset: &Dataset, name: &str, number: u64, options: &ChangeOptions) -> Result<Option<NewVersion>, Error> {
+    edit(
+        dataset,
         &format!("tag {name}"),
         options,
+        // A `gc` may have removed the version since it was found.
+        &|| manifest_of(dataset.path(), parse_manifest(&dataset.path().join(MANIFEST))?, &number.to_string()).map(drop),
         &|manifest| tags(manifest).iter().any(|tag| tag.name == name && tag.number == number),
         &mut |tags| {
             tags.retain(|tag| tag.name != name);
             tags.push(Tag { name: name.to_owned(), number });
             tags.sort_by(|a, b| a.name.cmp(&b.name));
         },
-    )?;
-    Ok((number, made))
+    )
 }
 
 /// Removes a tag. The version stays.
@@ -67,17 +74,20 @@ pub fn remove_tag(dataset: &Path, name: &str, options: &ChangeOptions) -> Result
         return Err(Error::Shard(ShardError::NoTag { path, tag }));
     }
     let is_made = |manifest: &Manifest| tags(manifest).iter().all(|tag| tag.name != name);
-    edit(&dataset, &format!("tag --remove {name}"), options, &is_made, &mut |tags| tags.retain(|tag| tag.name != name))
+    let command = format!("tag --remove {name}");
+    edit(&dataset, &command, options, &|| Ok(()), &is_made, &mut |tags| tags.retain(|tag| tag.name != name))
 }
 
 fn tags(manifest: &Manifest) -> &[Tag] {
     manifest.versions.as_ref().map_or(&[], |versions| &versions.tags)
 }
 
+/// Edits the tags. `check` is called when no `gc` can run any more.
 fn edit(
     dataset: &Dataset,
     command: &str,
     options: &ChangeOptions,
+    check: &dyn Fn() -> Result<(), shardtool_read::Error>,
     is_made: &dyn Fn(&Manifest) -> bool,
     change: &mut dyn FnMut(&mut Vec<Tag>),
 ) -> Result<Option<NewVersion>, Error> {
@@ -85,9 +95,9 @@ fn edit(
         return Ok(None);
     }
     if shardtool_store::is_url(dataset.path()) {
-        edit_in::<StoreFolder>(dataset, command, options, is_made, change).map(Some)
+        edit_in::<StoreFolder>(dataset, command, options, check, is_made, change).map(Some)
     } else {
-        edit_in::<Directory>(dataset, command, options, is_made, change).map(Some)
+        edit_in::<Directory>(dataset, command, options, check, is_made, change).map(Some)
     }
 }
 
@@ -95,14 +105,46 @@ fn edit_in<P: Place>(
     dataset: &Dataset,
     command: &str,
     options: &ChangeOptions,
+    check: &dyn Fn() -> Result<(), shardtool_read::Error>,
     is_made: &dyn Fn(&Manifest) -> bool,
     change: &mut dyn FnMut(&mut Vec<Tag>),
 ) -> Result<NewVersion, Error> {
     let (place, _lock) = P::join(dataset.path(), LOCK, options.single_writer)?;
+    check()?;
     commit(&place, dataset.manifest(), &Basis::default(), command, options, is_made, &mut |manifest| {
         if let Some(versions) = &mut manifest.versions {
             change(&mut versions.tags);
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{GcOptions, gc};
+    use super::*;
+    use crate::{Options, pack};
+
+    #[test]
+    fn a_version_that_gc_removed_before_the_lock_was_taken_gets_no_tag() {
+        let folder = tempfile::tempdir().unwrap();
+        let (list, set) = (folder.path().join("list.jsonl"), folder.path().join("set"));
+        std::fs::write(&list, "{\"key\":\"a\",\"x\":1}\n").unwrap();
+        pack(&Options::new(&list, &set), &()).unwrap();
+        let options = ChangeOptions::default();
+        for name in ["first", "second"] {
+            tag(&set, name, None, &options).unwrap();
+        }
+        for name in ["first", "second"] {
+            remove_tag(&set, name, &options).unwrap();
+        }
+        let dataset = Dataset::open(&set).unwrap();
+        let earlier = dataset.version() - 1;
+        let mut keep = GcOptions::default();
+        (keep.keep, keep.remove) = (Some(1), true);
+        gc(&set, &keep).unwrap();
+        let refused = add(&dataset, "paper", earlier, &options).unwrap_err();
+        assert!(matches!(refused, Error::Read(shardtool_read::Error::NoVersion { .. })), "{refused}");
+        assert!(add(&dataset, "paper", dataset.version(), &options).unwrap().is_some());
+    }
 }

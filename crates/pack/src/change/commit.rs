@@ -6,6 +6,7 @@ use crate::Error;
 use crate::error::{DestinationError, ShardError};
 use crate::place::{self, Place};
 use shardtool_format::manifest::{Manifest, Shard};
+use shardtool_format::names;
 use shardtool_read::Dataset;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,8 @@ fn shards(manifest: &Manifest) -> HashMap<&str, &Shard> {
 }
 
 /// Commits a change. `apply` makes it to the newest manifest, which has the contents of `base` as far as `basis` says;
-/// `is_made` says whether a manifest has the change already, since the answer to an earlier attempt was lost.
+/// `is_made` says whether a manifest has the change already, since the answer to an earlier attempt was lost. Other changes may have been
+/// made to that version since, so that the manifests of all versions after `base` are looked at.
 ///
 /// # Errors
 /// [`DestinationError::CameFirst`], and those of `apply`, of reading and of writing.
@@ -74,10 +76,21 @@ pub(super) fn commit<P: Place>(
     let mut made = None;
     place.edit_manifest(command, &mut |newest| {
         let newest = newest.ok_or_else(|| Error::Shard(ShardError::NoDataset { path: place.path().to_owned() }))?;
+        let new_version = |manifest: &Manifest| {
+            let number = manifest.version_number();
+            NewVersion { number, parent: number - 1, has_stored_shards: manifest.has_stored_shards() }
+        };
         if is_made(&newest) {
-            let number = newest.version_number();
-            made = Some(NewVersion { number, parent: number - 1, has_stored_shards: newest.has_stored_shards() });
+            made = Some(new_version(&newest));
             return Ok(None);
+        }
+        for number in base.version_number() + 1..newest.version_number() {
+            // One that `gc` removed, or that is damaged, shows nothing.
+            let Some(json) = place.read(&names::version_path(number))? else { continue };
+            if let Some(between) = Manifest::parse(&json).ok().filter(|manifest| is_made(manifest)) {
+                made = Some(new_version(&between));
+                return Ok(None);
+            }
         }
         if !basis.stands(base, &newest) {
             return Err(came_first(place.path(), &newest));
@@ -151,4 +164,45 @@ pub(super) fn each_shard(manifest: &mut Manifest, mut change: impl FnMut(&mut Sh
 pub(super) fn names_file(manifest: &Manifest, file: &str) -> bool {
     let shards = manifest.splits.iter().flat_map(|split| &split.shards);
     shards.flat_map(|shard| shard.companions.parts()).any(|part| part.file == file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CompactOptions, compact, delete};
+    use super::*;
+    use crate::commit::Directory;
+    use crate::{DeleteOptions, Options, pack};
+
+    #[test]
+    fn a_change_whose_answer_was_lost_is_found_below_the_changes_that_others_made_since() {
+        let folder = tempfile::tempdir().unwrap();
+        let (list, set) = (folder.path().join("list.jsonl"), folder.path().join("set"));
+        let rows: String = (0..4).map(|n| format!("{{\"key\":\"{n}\",\"x\":{n}}}\n")).collect();
+        std::fs::write(&list, rows).unwrap();
+        pack(&Options::new(&list, &set), &()).unwrap();
+        let base = Dataset::open(&set).unwrap();
+        let file = &base.manifest().splits[0].shards[0].file;
+        let deleting = DeleteOptions::new(crate::ChosenRecords::Ids(vec![1]));
+        delete(&set, &deleting, &()).unwrap();
+        let made = Dataset::open(&set).unwrap();
+        let parts: Vec<String> =
+            made.manifest().splits[0].shards[0].companions.parts().into_iter().map(|part| part.file.clone()).collect();
+        let mut compacting = CompactOptions::default();
+        compacting.jobs = std::num::NonZero::<usize>::MIN;
+        compact(&set, &compacting, &()).unwrap();
+        let newest = Dataset::open(&set).unwrap();
+        assert!(!names_file(newest.manifest(), &parts[0]) && newest.version() == made.version() + 1);
+        let place = Directory::open(&set).unwrap().unwrap();
+        let basis = Basis { shards: vec![file.clone()], deleted: true, ..Basis::default() };
+        let again = |file: &str| {
+            let is_made = |manifest: &Manifest| names_file(manifest, file);
+            let options = ChangeOptions::default();
+            commit(&place, base.manifest(), &basis, "delete", &options, &is_made, &mut |_| panic!("made before"))
+        };
+        let found = again(&parts[0]).unwrap();
+        assert_eq!((found.number, found.parent), (made.version(), base.version()));
+        // One that was never made.
+        let refused = again("none").unwrap_err();
+        assert!(matches!(refused, Error::Destination(DestinationError::CameFirst { .. })), "{refused}");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::bucket::{Bucket, text};
 use serde_json::{Value, json};
 use shardtool_decode::{PixelsRef, encode_jpeg};
-use shardtool_store_server::Options;
+use shardtool_store_server::{Faults, Options};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -202,6 +202,47 @@ fn gc_is_refused_while_a_change_is_made() {
     assert!(output.status.success(), "{}", text(&output));
     bucket.good(&["gc", URL, "--yes"]);
     assert_eq!(contents(&bucket, &format!("{URL}@paper")), contents(&bucket, URL));
+}
+
+/// A change that joins takes over the lock of a `gc` that was stopped for long, so that this one removes nothing when it continues.
+#[test]
+fn a_gc_that_was_stopped_for_long_removes_nothing() {
+    let bucket = Bucket::new(Options {
+        faults: Faults { delay: Duration::from_millis(20), ..Faults::default() },
+        ..Options::default()
+    });
+    prepare(&bucket);
+    change(&bucket, "delete {} --keys gone.txt", URL);
+    change(&bucket, "compact {} --jobs 1", URL);
+    age(&bucket, 2);
+    let (folder, lock) = (bucket.path("s3/bucket/data/set"), bucket.path("s3/bucket/data/set/.change.lock"));
+    // A claim is written again after a quarter of the time limit of requests: 2 s.
+    let mut gc = bucket.shardtool(["gc", URL, "--keep", "1", "--yes"]);
+    let gc = gc.env("SHARDTOOL_STORE_TIMEOUT", "8").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let signal = |name: &str| {
+        let sent = std::process::Command::new("kill").args([name, &gc.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    };
+    let since = Instant::now();
+    while !lock.exists() {
+        assert!(since.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal("-STOP");
+    let stopped = Instant::now();
+    bucket.refused(&["tag", URL, "early"], "wait until it ends");
+    let before = SystemTime::now() - Duration::from_secs(125);
+    fs::File::options().write(true).open(&lock).unwrap().set_modified(before).unwrap();
+    change(&bucket, "rollback {} 1", URL);
+    assert!(!lock.exists());
+    let files: BTreeSet<String> = crate::bucket::files(&folder).into_keys().collect();
+    std::thread::sleep(Duration::from_secs(7).saturating_sub(stopped.elapsed()));
+    signal("-CONT");
+    let output = gc.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("another process has taken over"), "{}", text(&output));
+    assert_eq!(crate::bucket::files(&folder).into_keys().collect::<BTreeSet<_>>(), files);
+    assert_eq!(contents(&bucket, URL), contents(&bucket, &format!("{URL}@1")));
 }
 
 #[test]

@@ -141,18 +141,35 @@ impl Claim {
         }
     }
 
-    /// Checks that no other process has the claim `path` on `what`. `now` is the time by the store's clock.
+    /// Checks that no other process has the claim `path` on `what`. One of a process that has ended, or was stopped for long, is taken
+    /// over and removed: that process then finds that it has lost it before it writes or removes anything. `now` is the time by the
+    /// store's clock.
     ///
     /// # Errors
     /// [`DestinationError::Claimed`], [`Error::Io`].
-    pub(super) fn refuse_taken(path: &Path, what: &Path, now: SystemTime) -> Result<(), Error> {
-        match find(path, MAX_BYTES) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(Error::io("read", path)(error)),
-            Ok(None) => Ok(()),
-            Ok(Some(found)) => {
-                let content = serde_json::from_slice::<Content>(&found.bytes).unwrap_or_default();
-                check_ended(&content, found.modified, now, path, what)
+    pub(super) fn refuse_taken(path: &Path, what: &Path, conditional: bool, now: SystemTime) -> Result<(), Error> {
+        let begun = Instant::now();
+        let mut tries = 0;
+        loop {
+            let found = match find(path, MAX_BYTES) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                found => found.map_err(Error::io("read", path))?,
+            };
+            let Some(found) = found else { return Ok(()) };
+            let content = serde_json::from_slice::<Content>(&found.bytes).unwrap_or_default();
+            let now = now + begun.elapsed();
+            let ended = check_ended(&content, found.modified, now, path, what);
+            if tries == 0 || ended.is_ok() {
+                ended?;
+                tries += 1;
+            }
+            match Claim::take(path.to_owned(), what, conditional, now) {
+                // Another process that joins has taken it over, and removes it.
+                Err(Error::Destination(DestinationError::Claimed { .. })) if tries < TRIES => {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                taken => return taken.map(drop),
             }
         }
     }
@@ -233,14 +250,14 @@ impl Shared {
                 Ok(())
             }
             Err(error) => {
-                state.lost |= error.kind() == ErrorKind::AlreadyExists;
+                state.lost |= is_lost(&error);
                 Err(error)
             }
         }
     }
 
     fn error(&self, error: io::Error) -> Error {
-        if error.kind() == ErrorKind::AlreadyExists { self.lost() } else { Error::io("write", &self.path)(error) }
+        if is_lost(&error) { self.lost() } else { Error::io("write", &self.path)(error) }
     }
 
     fn lost(&self) -> Error {
@@ -269,6 +286,11 @@ impl Drop for Claim {
             let _ = shardtool_store::clean_up(&self.shared.path);
         }
     }
+}
+
+/// Returns whether another process has replaced the object of a claim, or removed it after that.
+fn is_lost(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound)
 }
 
 /// Fails if the process that wrote a claim may still be writing.

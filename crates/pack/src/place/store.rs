@@ -166,7 +166,7 @@ impl Place for StoreFolder {
         let (mut folder, now) = Self::probed(path, &joined, single_writer)?;
         // In this order: a process that takes the lock sees this claim, or this process sees the lock.
         folder.claim = Some(Arc::new(Claim::take(path.join(joined), path, folder.conditional, now)?));
-        Claim::refuse_taken(&path.join(lock), path, now)?;
+        Claim::refuse_taken(&path.join(lock), path, folder.conditional, now)?;
         Ok((folder, ()))
     }
 

@@ -204,6 +204,50 @@ fn gc_is_refused_while_a_change_is_made() {
     assert_eq!(contents(&bucket, &format!("{URL}@paper")), contents(&bucket, URL));
 }
 
+/// Shards that a killed append left are old when it is continued: a `gc` waits for it, and later keeps them.
+#[test]
+fn gc_removes_no_shard_that_a_continued_append_uses() {
+    let bucket = Bucket::new(Options::default());
+    prepare(&bucket);
+    let folder = bucket.path("s3/bucket/data/set");
+    let files = || -> BTreeSet<String> { crate::bucket::files(&folder).into_keys().collect() };
+    let before = files();
+    let append = || {
+        let waiting = bucket.server.waiting();
+        bucket.server.hold_writes_of("/dataset.json");
+        let mut child = bucket.shardtool(["append", "further", URL, "--jobs", "1"]);
+        let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let since = Instant::now();
+        while bucket.server.waiting() == waiting {
+            assert!(since.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child
+    };
+    let mut killed = append();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    bucket.server.release().unwrap();
+    let is_shard = |name: &&String| name.ends_with(".tfrecord") && !before.contains(*name);
+    let left: BTreeSet<String> = files().iter().filter(is_shard).cloned().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    age(&bucket, 2);
+    let resumed = append();
+    let shard = folder.join(left.first().unwrap());
+    let old = fs::metadata(&shard).unwrap().modified().unwrap();
+    assert!(old.elapsed().unwrap() > Duration::from_secs(24 * 60 * 60), "it was written again");
+    bucket.refused(&["gc", URL, "--yes"], "wait until it ends");
+    bucket.server.let_pass();
+    let output = resumed.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let found = contents(&bucket, URL).unwrap();
+    age(&bucket, 2);
+    bucket.good(&["gc", URL, "--yes"]);
+    assert!(files().is_superset(&left));
+    assert_eq!(contents(&bucket, URL).unwrap(), found);
+    assert_eq!(bucket.good(&["ls", URL]).lines().filter(|line| line.contains(".jpg")).count(), 13);
+}
+
 /// A change that joins takes over the lock of a `gc` that was stopped for long, so that this one removes nothing when it continues.
 #[test]
 fn a_gc_that_was_stopped_for_long_removes_nothing() {

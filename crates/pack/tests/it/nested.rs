@@ -233,6 +233,12 @@ fn captions_of_a_coco_file_are_texts_of_their_image() {
     assert_eq!(found["2.jpg"]["caption"], texts(&[""]));
     assert!(found["3.jpg"].get("caption").is_none_or(|caption| *caption == texts(&[])), "{:?}", found["3.jpg"]);
     assert_eq!((found.len(), &found["3.jpg"]["image/id"]), (4, &Found::Int(vec![997])));
+    // An image's own member of the same name.
+    let mut twice = document.clone();
+    twice["images"][0]["caption"] = "a title".into();
+    put(&made.path("photos/twice.json"), twice.to_string().as_bytes());
+    let error = pack(&Options::new(made.path("photos/twice.json"), made.path("twice")), &()).unwrap_err();
+    assert!(chain(&error).contains("two members become the feature `caption`"), "{error}");
     // Other members of the captions are kept.
     document["annotations"].as_array_mut().unwrap().iter_mut().for_each(|caption| caption["score"] = 0.5.into());
     put(&made.path("photos/captions.json"), document.to_string().as_bytes());

@@ -129,3 +129,11 @@ fn a_folder_that_is_voc_and_yolo_is_asked_about() {
         assert_eq!(check(&made.path("set"), "train").into_keys().collect::<Vec<_>>(), [key]);
     }
 }
+
+#[test]
+fn two_members_of_one_feature_are_refused() {
+    let made = Made::new(&["a"]);
+    made.annotate("a", "<class_mask>3</class_mask>");
+    put(&made.path("voc/SegmentationClass/a.png"), b"x");
+    made.refused(&made.options(), &["two members become the feature `class_mask`", "rename one"]);
+}

@@ -4,8 +4,10 @@
 use super::layouts::listed;
 use super::split_names::is_same;
 use crate::error::SourceError;
+use crate::place::read_manifest;
 use crate::{Error, Options};
-use std::collections::{BTreeMap, HashMap};
+use shardtool_format::manifest::Manifest;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// The images of each split, by the name of the split.
@@ -14,7 +16,8 @@ pub(super) type ImageLists = BTreeMap<String, Vec<String>>;
 /// Takes the split of `options`, or all. Returns also the names of the others.
 ///
 /// # Errors
-/// [`SourceError::SplitNames`] for a split without a list, and for an image that is in a list twice, or in two lists.
+/// [`SourceError::SplitNames`] for a split without a list, and for an image that is in a list twice, or in two lists: those of the
+/// splits that are packed, and that the destination holds.
 pub(super) fn taken(
     source: &Path,
     mut lists: ImageLists,
@@ -32,6 +35,7 @@ pub(super) fn taken(
             );
             return Err(doubt(source, problem));
         };
+        check_packed(source, split, &images, &lists, options)?;
         others.extend(lists.into_keys());
         lists = BTreeMap::from([(split.clone(), images)]);
     }
@@ -50,6 +54,38 @@ pub(super) fn taken(
         }
     }
     Ok((lists, others))
+}
+
+/// Refuses a split that has images of another one which the destination holds already.
+fn check_packed(
+    source: &Path,
+    split: &str,
+    images: &[String],
+    others: &ImageLists,
+    options: &Options,
+) -> Result<(), Error> {
+    let destination = &options.destination;
+    if destination.as_os_str().is_empty() {
+        return Ok(());
+    }
+    // The pack itself says what is wrong with another manifest.
+    let Some(manifest) = read_manifest(destination).ok().flatten().and_then(|json| Manifest::parse(&json).ok()) else {
+        return Ok(());
+    };
+    let images: HashSet<&String> = images.iter().collect();
+    for (other, list) in others {
+        let Some(there) = manifest.splits.iter().find(|there| is_same(&there.name, other)) else { continue };
+        if let Some(image) = list.iter().find(|image| images.contains(image)) {
+            let problem = format!(
+                "{image} is in the list of split {split}, and in that of split {other}, and {} holds {}, so that a model would be \
+                 tested with images that it was trained with; correct the lists, or pack {split} into another dataset",
+                destination.display(),
+                there.name
+            );
+            return Err(doubt(source, problem));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses files that are in two splits, also under other names: by links, or by paths that are written in another way.

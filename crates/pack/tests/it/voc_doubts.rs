@@ -1,7 +1,7 @@
 //! Pascal VOC: sizes and boxes that cannot be meant, and lists that lie elsewhere.
 
 use crate::nested::{Found, features};
-use crate::support::{check, jpeg, put};
+use crate::support::{chain, check, jpeg, put};
 use crate::voc::{Made, counts, has, object};
 use shardtool_pack::{SourceKind, SplitNames, pack_splits};
 use std::collections::BTreeMap;
@@ -136,4 +136,27 @@ fn two_members_of_one_feature_are_refused() {
     made.annotate("a", "<class_mask>3</class_mask>");
     put(&made.path("voc/SegmentationClass/a.png"), b"x");
     made.refused(&made.options(), &["two members become the feature `class_mask`", "rename one"]);
+}
+
+#[test]
+fn splits_that_are_packed_one_after_the_other_share_no_image() {
+    let made = Made::new(&["a", "b", "c"]);
+    for name in ["b", "c"] {
+        made.annotate(name, "");
+    }
+    made.set("train", "a\nb\n");
+    made.set("val", "b\nc\n");
+    let of =
+        |split: &str, set: &str| with!(made.options(), split = Some(split.to_owned()), destination = made.path(set));
+    pack_splits(&of("train", "both"), &()).unwrap();
+    for split in ["val", "validation"] {
+        let text = chain(&pack_splits(&of(split, "both"), &()).unwrap_err());
+        let first = format!("b is in the list of split {split}, and in that of split train");
+        for part in [&*first, "both holds train", "another dataset"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    assert_eq!(counts(&pack_splits(&of("val", "other"), &()).unwrap()), BTreeMap::from([("val", 2)]));
+    made.set("val", "c\n");
+    assert_eq!(counts(&pack_splits(&of("val", "both"), &()).unwrap()), BTreeMap::from([("val", 1)]));
 }

@@ -186,9 +186,8 @@ mod tests {
         delete(&set, &deleting, &()).unwrap();
         let made = Dataset::open(&set).unwrap();
         let parts: Vec<String> =
-            made.manifest().splits[0].shards[0].companions.parts().into_iter().map(|part| part.file.clone()).collect();
-        let mut compacting = CompactOptions::default();
-        compacting.jobs = std::num::NonZero::<usize>::MIN;
+            made.manifest().splits[0].shards[0].companions.parts().map(|part| part.file.clone()).collect();
+        let compacting = CompactOptions { jobs: std::num::NonZero::<usize>::MIN, ..CompactOptions::default() };
         compact(&set, &compacting, &()).unwrap();
         let newest = Dataset::open(&set).unwrap();
         assert!(!names_file(newest.manifest(), &parts[0]) && newest.version() == made.version() + 1);

@@ -98,12 +98,14 @@ pub struct Column {
     pub width: Option<usize>,
     /// What it holds of the objects in the image; `None` for other columns.
     pub role: Option<ObjectRole>,
+    /// The shape of those values of a ragged column that belong together; `[]` if each is one of its own.
+    pub item: Vec<usize>,
 }
 
 impl Column {
     /// Returns a column that does not describe objects.
     pub fn new(feature: impl Into<String>, values: Values, width: Option<usize>) -> Self {
-        Column { feature: feature.into(), values, width, role: None }
+        Column { feature: feature.into(), values, width, role: None, item: vec![] }
     }
 }
 
@@ -158,7 +160,11 @@ impl HostBatch for Batch {
     fn rows(&self) -> Rows {
         let column = |name: &str| {
             let values = self.column(name).expect("`columns` returns names of columns").clone();
-            Column { role: self.column_role(name), ..Column::new(name, values, self.column_width(name)) }
+            Column {
+                role: self.column_role(name),
+                item: self.column_item(name),
+                ..Column::new(name, values, self.column_width(name))
+            }
         };
         Rows {
             ids: self.ids().to_vec(),

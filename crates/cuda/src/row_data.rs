@@ -3,7 +3,7 @@
 
 use crate::feed::{Column, PackedRows, Rows};
 use crate::part::{Element, Part};
-use shardtool_load::{ObjectRole, PackedSamples, Values};
+use shardtool_load::{PackedSamples, Values};
 
 /// One of these arrays.
 pub(crate) struct RowArray<'r> {
@@ -24,6 +24,7 @@ enum Numbers<'r> {
     U64(&'r [u64]),
     F32(&'r [f32]),
     F64(&'r [f64]),
+    U8(&'r [u8]),
 }
 
 impl RowArray<'_> {
@@ -35,6 +36,7 @@ impl RowArray<'_> {
             Numbers::U64(_) => Element::U64,
             Numbers::F32(_) => Element::F32,
             Numbers::F64(_) => Element::F64,
+            Numbers::U8(_) => Element::U8,
         }
     }
 
@@ -51,6 +53,7 @@ impl RowArray<'_> {
             Numbers::U64(values) => put(target, values.iter().map(|value| value.to_le_bytes())),
             Numbers::F32(values) => put(target, values.iter().map(|value| value.to_le_bytes())),
             Numbers::F64(values) => put(target, values.iter().map(|value| value.to_le_bytes())),
+            Numbers::U8(values) => target.copy_from_slice(values),
         }
     }
 }
@@ -63,7 +66,7 @@ pub(crate) fn arrays(rows: &Rows) -> Vec<RowArray<'_>> {
         array(Part::Ids, vec![samples], rows.packed.is_some(), Numbers::I64(&rows.ids)),
         array(Part::Valid, vec![n], false, Numbers::Bool(&rows.valid)),
     ];
-    for Column { feature, values, width, role } in &rows.columns {
+    for Column { feature, values, width, item, .. } in &rows.columns {
         let part = Part::Column(feature);
         let (offsets, numbers, count) = match values {
             Values::Int64(values) => (None, Numbers::I64(values), values.len()),
@@ -74,6 +77,7 @@ pub(crate) fn arrays(rows: &Rows) -> Vec<RowArray<'_>> {
             Values::RaggedUint64 { offsets, values } => (Some(offsets), Numbers::U64(values), values.len()),
             Values::RaggedFloat { offsets, values } => (Some(offsets), Numbers::F32(values), values.len()),
             Values::RaggedFloat64 { offsets, values } => (Some(offsets), Numbers::F64(values), values.len()),
+            Values::RaggedUint8 { offsets, values } => (Some(offsets), Numbers::U8(values), values.len()),
             Values::Bytes { .. } => continue,
         };
         let Some(offsets) = offsets else {
@@ -81,8 +85,8 @@ pub(crate) fn arrays(rows: &Rows) -> Vec<RowArray<'_>> {
             arrays.push(array(part, shape, false, numbers));
             continue;
         };
-        let group = role.map_or(1, ObjectRole::group);
-        let shape = if group == 1 { vec![count] } else { vec![count / group, group] };
+        let group = item.iter().product::<usize>().max(1);
+        let shape = [&[count / group], &item[..]].concat();
         arrays.push(array(part, shape, true, numbers));
         let quotients = Numbers::Quotients(offsets, group as i64);
         arrays.push(array(Part::Offsets(feature), vec![offsets.len()], false, quotients));

@@ -8,6 +8,7 @@ use crate::format::Format;
 use crate::label_dtype::LabelDtype;
 use crate::limits::Limits;
 use crate::resize::{Flip, Nearest, SourceRegion};
+use crate::segmentation::{Segmentation, SegmentationError};
 use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
 use crate::transform::rect::Rect;
@@ -22,6 +23,8 @@ pub struct LabelMap {
     nearest: Nearest,
     /// The result before rows and columns are exchanged.
     transposed: Vec<u8>,
+    /// Where the coverage of an object changes.
+    changes: Vec<u8>,
 }
 
 impl LabelMap {
@@ -142,6 +145,34 @@ impl LabelMap {
         Ok(())
     }
 
+    /// Makes it a map of zeros, of `size` (width, height).
+    pub fn clear(&mut self, (width, height): (u32, u32), dtype: LabelDtype) {
+        (self.size, self.dtype) = ((width, height), dtype);
+        self.data.clear();
+        self.data.resize(width as usize * height as usize * dtype.bytes(), 0);
+    }
+
+    /// Sets the bit `bit` of each value whose pixel an object covers: a map holds the masks of as many objects as its values have
+    /// bits. Equal to what pycocotools draws.
+    ///
+    /// # Errors
+    /// As [`Segmentation::check`].
+    ///
+    /// # Panics
+    /// If values have fewer bits.
+    pub fn draw(&mut self, segmentation: &Segmentation, bit: usize) -> Result<(), SegmentationError> {
+        let LabelMap { size, data, changes, .. } = self;
+        match self.dtype {
+            LabelDtype::U8 => segmentation.draw::<1>(*size, bit, data, changes),
+            LabelDtype::U16 => segmentation.draw::<2>(*size, bit, data, changes),
+        }
+    }
+
+    /// Returns an upper bound on the memory in bytes that drawing objects takes for a map of `size` (width, height).
+    pub fn drawing_bytes((width, height): (u32, u32), dtype: LabelDtype) -> u64 {
+        u64::from(width) * u64::from(height) * (dtype.bytes() as u64 + 1)
+    }
+
     /// Returns the type of the decoded values.
     pub(crate) fn dtype(&self) -> LabelDtype {
         self.dtype
@@ -193,7 +224,7 @@ impl LabelMap {
 
     /// Returns the memory kept for the next map in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.data.capacity() + self.transposed.capacity()
+        self.data.capacity() + self.transposed.capacity() + self.changes.capacity()
     }
 }
 

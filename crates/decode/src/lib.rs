@@ -43,6 +43,7 @@
 //! | `jpeg`, `entries` | JPEG, with our own decoder, and its entry points |
 //! | `codecs` | decoders of the other formats |
 //! | `label_map`, `label_dtype` | label maps (segmentation masks), and the type of their values |
+//! | `segmentation` | the pixels that objects cover, drawn from polygons and run lengths |
 //! | `mask` | whether a file is a mask of its image |
 //! | `float_range` | the range of floating-point samples |
 //! | `truncated` | what happens to cut and damaged JPEGs |
@@ -102,6 +103,7 @@ mod probe;
 mod raw_pixels;
 mod region;
 mod resize;
+mod segmentation;
 mod sniff;
 mod stored_samples;
 mod strip;
@@ -141,6 +143,7 @@ pub use raw_pixels::{decode_raw, decode_raw_as, encode_raw_zstd};
 pub use region::{DecodePath, DecodedRegion, RegionOptions};
 pub use resize::apply::{ResizeScratch, apply_geometry};
 pub use resize::{Filter, reduce_longer, reduce_shorter, resize};
+pub use segmentation::{Segmentation, SegmentationError};
 pub use sniff::sniff;
 pub use stored_samples::StoredSamples;
 pub use strip::{EmbeddedMetadata, embedded_metadata, strip_metadata};

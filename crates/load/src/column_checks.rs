@@ -3,6 +3,7 @@
 use crate::classes::describe;
 use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result, SampleError};
+use crate::objects::BOX;
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
 use shardtool_read::{Record, Split};
@@ -31,13 +32,30 @@ pub(crate) fn expected_bytes(
         let own = if keeps_records { record.buffer_bytes() } else { 0 };
         Some(cells + own)
     };
-    let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
+    sampled(splits, stored, measured).into_iter().max().unwrap_or(0)
+}
+
+/// Returns the expected bytes of the masks of a row, each of `mask` bytes: those of the mean of a few records, since their number
+/// differs much. They are in the row's cell, and in the column's array.
+pub(crate) fn expected_masks(boxes: &ResolvedColumn, mask: u64, splits: &Splits, stored: &SampledRecords) -> u64 {
+    let count = |number: usize, record: &Record| {
+        let mut cell = boxes.cell();
+        boxes.read(number, record, &mut None, &mut cell).ok()?;
+        Some((cell.len() / BOX) as u64)
+    };
+    let counts = sampled(splits, stored, count);
+    2 * mask * counts.iter().sum::<u64>().div_ceil(counts.len().max(1) as u64)
+}
+
+/// Returns what is measured of a few records of each split, without those that cannot be read.
+fn sampled(splits: &Splits, stored: &SampledRecords, measure: impl Fn(usize, &Record) -> Option<u64>) -> Vec<u64> {
+    let of_split = |(number, split): (usize, &Split)| -> Vec<u64> {
         if split.is_in_store() {
-            return stored.of(number).iter().filter_map(|record| measured(number, record)).max();
+            return stored.of(number).iter().filter_map(|record| measure(number, record)).collect();
         }
-        sampled_ids(split).filter_map(|id| measured(number, &split.get(id).ok()?)).max()
-    });
-    largest.max().unwrap_or(0)
+        sampled_ids(split).filter_map(|id| measure(number, &split.get(id).ok()?)).collect()
+    };
+    splits.as_slice().iter().enumerate().flat_map(of_split).collect()
 }
 
 /// Checks that the first record of each split, or the first sampled one in an object store, has the number of values that

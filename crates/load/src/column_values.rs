@@ -41,6 +41,13 @@ pub enum Values {
         /// The values of all rows.
         values: Vec<u64>,
     },
+    /// Bytes of all rows, concatenated.
+    RaggedUint8 {
+        /// `[N + 1]`, the first one 0.
+        offsets: Vec<i64>,
+        /// The values of all rows.
+        values: Vec<u8>,
+    },
     /// Byte strings of all rows, concatenated.
     Bytes {
         /// `[N + 1]`, the first one 0.
@@ -62,6 +69,7 @@ impl Values {
             (Values::RaggedFloat { offsets, values }, Cell::Float(cell)) => append(offsets, values, cell),
             (Values::RaggedFloat64 { offsets, values }, Cell::Float64(cell)) => append(offsets, values, cell),
             (Values::RaggedUint64 { offsets, values }, Cell::Uint64(cell)) => append(offsets, values, cell),
+            (Values::RaggedUint8 { offsets, values }, Cell::Uint8(cell)) => append(offsets, values, cell),
             (Values::Bytes { offsets, values }, Cell::Bytes(cell)) => append(offsets, values, cell),
             _ => unreachable!("a cell has the type of its column"),
         }
@@ -92,7 +100,9 @@ impl Values {
             Values::RaggedUint64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
             Values::RaggedInt64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
             Values::RaggedFloat { offsets, values } => 8 * offsets.capacity() + 4 * values.capacity(),
-            Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),
+            Values::RaggedUint8 { offsets, values } | Values::Bytes { offsets, values } => {
+                8 * offsets.capacity() + values.capacity()
+            }
         }) as u64
     }
 }

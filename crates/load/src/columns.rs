@@ -49,6 +49,8 @@ pub(crate) enum Shape {
     RaggedFloat,
     RaggedFloat64,
     RaggedUint64,
+    /// Masks of objects, which are drawn from texts.
+    Masks,
     Bytes,
 }
 
@@ -124,7 +126,8 @@ impl ResolvedColumn {
             Cell::Float(_) => DType::Float,
             Cell::Float64(_) => DType::Float64,
             Cell::Uint64(_) => DType::Uint64,
-            Cell::Bytes(_) => DType::Bytes,
+            // Of what masks are drawn from.
+            Cell::Uint8(_) | Cell::Bytes(_) => DType::Bytes,
         }
     }
 
@@ -135,6 +138,7 @@ impl ResolvedColumn {
             Shape::Float(_) | Shape::RaggedFloat => Cell::Float(vec![]),
             Shape::Float64(_) | Shape::RaggedFloat64 => Cell::Float64(vec![]),
             Shape::Uint64(_) | Shape::RaggedUint64 => Cell::Uint64(vec![]),
+            Shape::Masks => Cell::Uint8(vec![]),
             Shape::Bytes => Cell::Bytes(vec![]),
         }
     }
@@ -168,7 +172,7 @@ impl ResolvedColumn {
     }
 
     /// Fills a cell from a record of the split with number `split`: from the shard's index if it has the feature, else from the
-    /// Example, which is parsed at most once per record.
+    /// Example, which is parsed at most once per record. Masks are left to the image that they belong to.
     pub(crate) fn read<'r>(
         &self,
         split: usize,
@@ -176,7 +180,7 @@ impl ResolvedColumn {
         example: &mut Option<Example<'r>>,
         cell: &mut Cell,
     ) -> std::result::Result<(), SampleError> {
-        if self.read_index(split, record.shard(), record.row(), cell)? {
+        if self.read_index(split, record.shard(), record.row(), cell)? || self.shape == Shape::Masks {
             return Ok(());
         }
         // A column of the version needs no record.
@@ -211,6 +215,17 @@ impl ResolvedColumn {
             Some(width) if cell.len() != width => Err(self.count(width, cell.len())),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the cells of a record, with class ids as they are stored; `None` if it lacks one.
+    pub(crate) fn cells(columns: &[ResolvedColumn], record: &Record) -> Option<Vec<Cell>> {
+        let mut example = None;
+        let cells = columns.iter().map(|column| {
+            let (mut cell, column) = (column.cell(), ResolvedColumn { class_ids: None, ..column.clone() });
+            column.read(0, record, &mut example, &mut cell).ok()?;
+            Some(cell)
+        });
+        cells.collect()
     }
 
     /// Adds the numbers of a logical type.
@@ -266,6 +281,7 @@ impl ResolvedColumn {
                 values.extend_from_slice(value.unwrap_or_default());
                 return Ok(value.is_some());
             }
+            Cell::Uint8(_) => {}
         }
         Ok(cell.len() == 1)
     }
@@ -285,7 +301,7 @@ impl ResolvedColumn {
             Cell::Float(values) => values.resize(width, 0.0),
             Cell::Float64(values) => values.resize(width, 0.0),
             Cell::Uint64(values) => values.resize(width, 0),
-            Cell::Bytes(_) => {}
+            Cell::Uint8(_) | Cell::Bytes(_) => {}
         }
     }
 
@@ -301,6 +317,7 @@ impl ResolvedColumn {
             Shape::RaggedFloat => Values::RaggedFloat { offsets, values: vec![] },
             Shape::RaggedFloat64 => Values::RaggedFloat64 { offsets, values: vec![] },
             Shape::RaggedUint64 => Values::RaggedUint64 { offsets, values: vec![] },
+            Shape::Masks => Values::RaggedUint8 { offsets, values: vec![] },
             Shape::Bytes => Values::Bytes { offsets, values: vec![] },
         }
     }
@@ -313,6 +330,7 @@ impl ResolvedColumn {
             Cell::Float(_) => Values::RaggedFloat { offsets, values: vec![] },
             Cell::Float64(_) => Values::RaggedFloat64 { offsets, values: vec![] },
             Cell::Uint64(_) => Values::RaggedUint64 { offsets, values: vec![] },
+            Cell::Uint8(_) => Values::RaggedUint8 { offsets, values: vec![] },
             Cell::Bytes(_) => Values::Bytes { offsets, values: vec![] },
         }
     }

@@ -16,6 +16,8 @@ pub enum ObjectRole {
     Keypoints,
     /// The class of each object.
     Labels,
+    /// Height times width bytes for each object: 1 where it is.
+    Masks,
 }
 
 impl ObjectRole {
@@ -25,15 +27,18 @@ impl ObjectRole {
             ObjectRole::Boxes => "boxes",
             ObjectRole::Keypoints => "keypoints",
             ObjectRole::Labels => "labels",
+            ObjectRole::Masks => "masks",
         }
     }
 
-    /// Returns how many of the column's values belong together.
-    pub fn group(self) -> usize {
+    /// Returns the shape of those values that belong together, in a batch of images of `size` (width, height); `[]` if each is one of
+    /// its own.
+    pub(crate) fn item(self, (width, height): (u32, u32)) -> Vec<usize> {
         match self {
-            ObjectRole::Boxes => BOX,
-            ObjectRole::Keypoints => POINT,
-            ObjectRole::Labels => 1,
+            ObjectRole::Boxes => vec![BOX],
+            ObjectRole::Keypoints => vec![POINT],
+            ObjectRole::Labels => vec![],
+            ObjectRole::Masks => vec![height as usize, width as usize],
         }
     }
 }
@@ -45,7 +50,11 @@ pub(crate) struct ObjectColumns {
     pub(crate) boxes: usize,
     properties: Vec<usize>,
     pub(crate) keypoints: Option<usize>,
+    pub(crate) masks: Option<usize>,
 }
+
+/// Boxes of the result: left, top, right, bottom in pixels; `None` for objects that are dropped.
+pub(crate) type MappedBoxes = Vec<Option<[f64; 4]>>;
 
 /// Values of one box, and of one keypoint.
 pub(crate) const BOX: usize = 4;
@@ -58,11 +67,16 @@ impl ObjectColumns {
             columns.retain(|column| column.feature != *feature);
             columns.push(Column::with_layout(feature, Layout::Ragged));
         }
+        if let Some(feature) = objects.masks.then_some(&objects.segmentation) {
+            columns.retain(|column| column.feature != *feature);
+            columns.push(Column::with_layout(feature, Layout::Bytes));
+        }
         let at = |feature: &String| columns.iter().position(|c| c.feature == *feature).unwrap_or_default();
         ObjectColumns {
             boxes: at(&objects.boxes),
             properties: objects.properties.iter().map(at).collect(),
             keypoints: objects.keypoints.as_ref().map(at),
+            masks: objects.masks.then(|| at(&objects.segmentation)),
             objects: objects.clone(),
         }
     }
@@ -89,11 +103,14 @@ impl ObjectColumns {
         }
     }
 
-    /// Checks that boxes and keypoints are floats, and other values numbers.
+    /// Makes the column of texts one of masks. Checks that boxes and keypoints are floats, and other values numbers.
     ///
     /// # Errors
     /// [`Error::Layout`] if they are not.
-    pub(crate) fn check_types(&self, columns: &[ResolvedColumn]) -> Result<(), Error> {
+    pub(crate) fn resolve(&self, columns: &mut [ResolvedColumn]) -> Result<(), Error> {
+        if let Some(column) = self.masks.and_then(|column| columns.get_mut(column)) {
+            column.shape = Shape::Masks;
+        }
         let wrong = |column: usize, allowed: &[Shape], layout| match columns.get(column) {
             Some(column) if !allowed.contains(&column.shape) => {
                 Err(wrong_layout(&column.feature, column.dtype(), layout))
@@ -113,6 +130,8 @@ impl ObjectColumns {
             Some(ObjectRole::Boxes)
         } else if Some(column) == self.keypoints {
             Some(ObjectRole::Keypoints)
+        } else if Some(column) == self.masks {
+            Some(ObjectRole::Masks)
         } else if classes.is_some_and(|at| self.properties[at] == column) {
             Some(ObjectRole::Labels)
         } else {
@@ -171,18 +190,27 @@ impl ObjectColumns {
         }
     }
 
-    /// Replaces the boxes and points of a record by those of the result, and drops objects that are too small. `boxes` lie in
-    /// the image that the plan was made for; `before` returns where a point of the stored image, whose size (width, height)
-    /// is given, lies in that image.
+    /// Returns the feature that masks are drawn from; `None` if there are none.
+    pub(crate) fn segmentation(&self) -> Option<&str> {
+        self.masks.map(|_| &*self.objects.segmentation)
+    }
+
+    /// Returns where the objects of a record lie in the result, `None` for those that are too small there. `boxes` lie in the image
+    /// that the plan was made for.
+    pub(crate) fn mapped(&self, plan: &Plan, boxes: &[[f64; 4]]) -> MappedBoxes {
+        boxes.iter().enumerate().map(|(n, b)| plan.map_box(n, *b).filter(|b| self.is_large(b))).collect()
+    }
+
+    /// Replaces the boxes and points of a record by those of the result, and drops objects that are too small. `mapped` are the boxes
+    /// of the result; `before` returns where a point of the stored image, whose size (width, height) is given, lies in the image that
+    /// the plan was made for.
     pub(crate) fn apply(
         &self,
         plan: &Plan,
-        boxes: &[[f64; 4]],
+        mapped: &MappedBoxes,
         (stored, before): ((u32, u32), impl Fn([f64; 2]) -> [f64; 2]),
         cells: &mut [Cell],
     ) {
-        let mapped = boxes.iter().enumerate().map(|(n, b)| plan.map_box(n, *b).filter(|b| self.is_large(b)));
-        let mapped: Vec<_> = mapped.collect();
         let kept: Vec<bool> = mapped.iter().map(Option::is_some).collect();
         let values = cells[self.boxes].floats_mut();
         values.clear();
@@ -208,7 +236,7 @@ impl ObjectColumns {
 
     /// Returns the numbers of all columns.
     pub(crate) fn all(&self) -> impl Iterator<Item = usize> {
-        [self.boxes].into_iter().chain(self.properties.iter().copied()).chain(self.keypoints)
+        [self.boxes].into_iter().chain(self.properties.iter().copied()).chain(self.keypoints).chain(self.masks)
     }
 
     fn map_points(

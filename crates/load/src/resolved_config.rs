@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::features;
 use crate::further_images;
 use crate::groups::{Groups, Images};
+use crate::image::pixels;
 use crate::mixing::{BatchMix, Mixing};
 use crate::objects::ObjectColumns;
 use crate::options::{Buckets, Clip, Column, Config, Layout, Mask, OnBad, PageCache, View};
@@ -118,9 +119,16 @@ impl ResolvedConfig {
             normalizer: images.as_ref().and_then(|images| images.output).map(Normalizer::new),
             expected: match plan.packing() {
                 Some(packing) => packing::row_bytes(&columns, packing),
-                None => column_checks::expected_bytes(&columns, &splits, &sampled, keeps_records),
+                None => {
+                    let masks = objects.as_ref().filter(|objects| objects.masks.is_some()).map_or(0, |objects| {
+                        let mask = views.lists().flatten().map(|view| pixels(view.pipeline.output_size())).max();
+                        column_checks::expected_masks(&columns[objects.boxes], mask.unwrap_or(0), &splits, &sampled)
+                    });
+                    masks + column_checks::expected_bytes(&columns, &splits, &sampled, keeps_records)
+                }
             },
-            scratch: typical_scratch(&splits, images.as_ref(), &views, &columns, &sampled) + arrays.scratch,
+            scratch: typical_scratch(&splits, images.as_ref(), &views, (&columns, objects.as_ref()), &sampled)
+                + arrays.scratch,
             views,
             columns,
             objects,
@@ -404,9 +412,9 @@ fn resolve_columns(
     }
     let objects = groups.images.as_ref().and_then(|images| images.objects.as_ref());
     let objects = objects.map(|objects| ObjectColumns::add(objects, &mut specs));
-    let columns = ResolvedColumn::resolve(&specs, splits, &config.classes)?;
+    let mut columns = ResolvedColumn::resolve(&specs, splits, &config.classes)?;
     if let Some(objects) = &objects {
-        objects.check_types(&columns)?;
+        objects.resolve(&mut columns)?;
     }
     Ok((columns, objects))
 }

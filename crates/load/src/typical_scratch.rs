@@ -3,6 +3,7 @@
 use crate::columns::ResolvedColumn;
 use crate::groups::Images;
 use crate::image::{PlannedClips, PlannedImage, SampleDraws};
+use crate::objects::ObjectColumns;
 use crate::options::Clip;
 use crate::sampled_records::{SampledRecords, sizes};
 use crate::splits::Splits;
@@ -23,17 +24,19 @@ pub(crate) fn typical_scratch(
     splits: &Splits,
     images: Option<&Images>,
     views: &Views,
-    columns: &[ResolvedColumn],
+    (columns, objects): (&[ResolvedColumn], Option<&ObjectColumns>),
     stored: &SampledRecords,
 ) -> u64 {
     let Some(images) = images else { return 0 };
+    // Boxes alone need none.
+    let objects = objects.filter(|objects| objects.masks.is_some());
     let largest = splits.as_slice().iter().enumerate().filter_map(|(number, split)| {
         if split.is_in_store() {
-            return largest_scratch(stored.of(number).iter(), images, views);
+            return largest_scratch(stored.of(number).iter(), images, views, (columns, objects));
         }
         let shards = split.entry().shards.len();
         let sampled = [0, shards / 2, shards.saturating_sub(1)].into_iter().filter(|shard| *shard < shards);
-        sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views, columns)).max()
+        sampled.filter_map(|shard| largest_in(&split.shard(shard).ok()?, images, views, (columns, objects))).max()
     });
     // If no index has sizes, assumes a photograph of two megapixels.
     let times = images.pixel_format().bytes().div_ceil(3) as u64;
@@ -43,10 +46,15 @@ pub(crate) fn typical_scratch(
 }
 
 /// Returns the maximum of a shard's largest images.
-fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views, columns: &[ResolvedColumn]) -> Option<u64> {
+fn largest_in(
+    shard: &Arc<Shard>,
+    images: &Images,
+    views: &Views,
+    (columns, objects): (&[ResolvedColumn], Option<&ObjectColumns>),
+) -> Option<u64> {
     if let Some(clip) = &images.clip {
         let rows = (0..shard.records()).take(SAMPLED_IMAGES);
-        let whole = |row| largest_scratch(shard.record(row, vec![]).ok().into_iter(), images, views);
+        let whole = |row| largest_scratch(shard.record(row, vec![]).ok().into_iter(), images, views, (columns, None));
         let scratch =
             rows.filter_map(|row| scratch_of_frames(shard, row, images, clip, columns).or_else(|| whole(row)));
         return scratch.max();
@@ -56,7 +64,8 @@ fn largest_in(shard: &Arc<Shard>, images: &Images, views: &Views, columns: &[Res
         sizes.select_nth_unstable_by(SAMPLED_IMAGES, |a, b| b.cmp(a));
     }
     let rows = sizes.into_iter().take(SAMPLED_IMAGES);
-    largest_scratch(rows.filter_map(|(_, row)| shard.record(row, vec![]).ok()), images, views)
+    let records = rows.filter_map(|(_, row)| shard.record(row, vec![]).ok());
+    largest_scratch(records, images, views, (columns, objects))
 }
 
 /// Returns the scratch of clips whose frames are read by their ranges: for the first frame of a record, and for the bytes of as
@@ -83,14 +92,24 @@ fn scratch_of_frames(
 }
 
 /// Returns the maximum of records, including those that are read into memory.
-fn largest_scratch<R: Borrow<Record>>(records: impl Iterator<Item = R>, images: &Images, views: &Views) -> Option<u64> {
+fn largest_scratch<R: Borrow<Record>>(
+    records: impl Iterator<Item = R>,
+    images: &Images,
+    views: &Views,
+    (columns, objects): (&[ResolvedColumn], Option<&ObjectColumns>),
+) -> Option<u64> {
     let scratch = records.flat_map(|record| {
+        let cells = objects.and_then(|objects| {
+            let cells = ResolvedColumn::cells(columns, record.borrow())?;
+            objects.check(&cells).is_ok().then_some(cells)
+        });
         (0..SAMPLED_CROPS).filter_map(move |crop| {
             let record = record.borrow();
+            let objects = objects.zip(cells.as_deref());
             let draws = SampleDraws { seed: 0, epoch: 0, source_position: crop };
             let scratch = match &images.clip {
                 Some(clip) => PlannedClips::of_record(record, images, clip, draws).ok()?.scratch,
-                None => PlannedImage::of(record, images, |size| views.of_size(size), draws, None).ok()?.scratch,
+                None => PlannedImage::of(record, images, |size| views.of_size(size), draws, objects).ok()?.scratch,
             };
             Some(scratch + record.buffer_bytes())
         })

@@ -71,14 +71,14 @@ fn on_device<'py>(
     let rows = batch.take_rows();
     let (n, batch) = (batch.len(), Arc::new(Local::new(batch)));
     let mut names = HashMap::new();
-    for Column { feature, values, width, role } in rows.columns {
+    for Column { feature, values, width, role, .. } in rows.columns {
         let name = column_name(&feature, role, label).to_owned();
         if matches!(values, Values::Bytes { .. }) {
-            dict.set_item(&name, column(py, values, n, 1, 1)?)?;
+            dict.set_item(&name, column(py, values, n, 1, &[])?)?;
         } else if let Some(width) = width
             && !padded.iter().any(|(padded, _)| *padded == feature)
         {
-            host.set_item(&name, column(py, values, n, width, 1)?)?;
+            host.set_item(&name, column(py, values, n, width, &[])?)?;
         }
         names.insert(feature, name);
     }
@@ -86,7 +86,7 @@ fn on_device<'py>(
         None => Values::Int64(rows.ids),
         Some(packed) => Values::RaggedInt64 { offsets: packed.offsets, values: rows.ids },
     };
-    host.set_item("id", column(py, ids, n, 1, 1)?)?;
+    host.set_item("id", column(py, ids, n, 1, &[])?)?;
     host.set_item("valid", Memory::from_vec(rows.valid, vec![n]).into_array(py)?)?;
     let masks = batch.parts().filter(|part| matches!(part, Part::Mask(_))).count();
     for part in batch.parts() {
@@ -194,12 +194,11 @@ fn on_host<'py>(
         if let Some((fill, width)) = fill.zip(width)
             && let Some(array) = values.padded(width, fill)
         {
-            dict.set_item(name, column(py, array, rows, width, 1)?)?;
+            dict.set_item(name, column(py, array, rows, width, &[])?)?;
             continue;
         }
-        let (width, group) =
-            (batch.column_width(feature).unwrap_or(1), batch.column_role(feature).map_or(1, ObjectRole::group));
-        dict.set_item(name, column(py, values.clone(), rows, width, group)?)?;
+        let (width, item) = (batch.column_width(feature).unwrap_or(1), batch.column_item(feature));
+        dict.set_item(name, column(py, values.clone(), rows, width, &item)?)?;
     }
     dict.set_item("valid", Memory::from_vec(batch.valid().to_vec(), vec![rows]).into_array(py)?)?;
     let Some(packed) = batch.packed() else {
@@ -208,7 +207,7 @@ fn on_host<'py>(
     };
     for (name, values) in [("id", batch.ids()), ("seq_lens", packed.tokens)] {
         let values = Values::RaggedInt64 { offsets: packed.offsets.to_vec(), values: values.to_vec() };
-        dict.set_item(name, column(py, values, rows, 1, 1)?)?;
+        dict.set_item(name, column(py, values, rows, 1, &[])?)?;
     }
     for (name, values) in [("segment_ids", packed.segment_ids()), ("position_ids", packed.position_ids())] {
         dict.set_item(name, Memory::from_vec(values, vec![rows, packed.capacity]).into_array(py)?)?;
@@ -233,40 +232,46 @@ fn ragged<'py>(py: Python<'py>, offsets: Bound<'py, PyAny>, values: Bound<'py, P
     py.import("shardtool.batches")?.getattr("Ragged")?.call1((offsets, values))
 }
 
-/// Returns a column's values as an array, a `Ragged`, or a list of byte strings. `group` of a ragged column's values belong
-/// together, as a row of an array.
+/// Returns a column's values as an array, a `Ragged`, or a list of byte strings. Those of a ragged column's values that belong
+/// together are an array of shape `item`; `[]` if each is one of its own.
 fn column<'py>(
     py: Python<'py>,
     values: Values,
     rows: usize,
     width: usize,
-    group: usize,
+    item: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
     let shape = || if width == 1 { vec![rows] } else { vec![rows, width] };
-    let ragged = |offsets: Vec<i64>, values: Memory| {
+    let group = item.iter().product::<usize>().max(1);
+    let ragged = |mut offsets: Vec<i64>, values: Memory| {
         let shape = vec![offsets.len()];
+        offsets.iter_mut().for_each(|offset| *offset /= group as i64);
         ragged(py, Memory::from_vec(offsets, shape).into_array(py)?, values.into_array(py)?)
     };
+    let items = |values: usize| [&[values / group], item].concat();
     match values {
         Values::Int64(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::Float(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::Float64(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::Uint64(values) => Memory::from_vec(values, shape()).into_array(py),
         Values::RaggedInt64 { offsets, values } => {
-            let shape = vec![values.len()];
+            let shape = items(values.len());
             ragged(offsets, Memory::from_vec(values, shape))
         }
         Values::RaggedFloat64 { offsets, values } => {
-            let shape = vec![values.len()];
+            let shape = items(values.len());
             ragged(offsets, Memory::from_vec(values, shape))
         }
         Values::RaggedUint64 { offsets, values } => {
-            let shape = vec![values.len()];
+            let shape = items(values.len());
             ragged(offsets, Memory::from_vec(values, shape))
         }
-        Values::RaggedFloat { mut offsets, values } => {
-            let shape = if group == 1 { vec![values.len()] } else { vec![values.len() / group, group] };
-            offsets.iter_mut().for_each(|offset| *offset /= group as i64);
+        Values::RaggedFloat { offsets, values } => {
+            let shape = items(values.len());
+            ragged(offsets, Memory::from_vec(values, shape))
+        }
+        Values::RaggedUint8 { offsets, values } => {
+            let shape = items(values.len());
             ragged(offsets, Memory::from_vec(values, shape))
         }
         Values::Bytes { offsets, values } => {

@@ -259,6 +259,15 @@ impl Batch {
         self.0.config.objects.as_ref()?.role(position)
     }
 
+    /// Returns the shape of those values of a ragged column that belong together: `[4]` of boxes, `[3]` of keypoints, `[H, W]` of
+    /// masks, `[]` of others.
+    pub fn column_item(&self, feature: &str) -> Vec<usize> {
+        let config = &self.0.config;
+        let picture = config.pictures(self.0.bucket).next();
+        let size = picture.map_or((0, 0), |picture| picture.view.pipeline.output_size());
+        self.column_role(feature).map_or(vec![], |role| role.item(size))
+    }
+
     /// Returns the records, `[N]`, `None` in rows without a sample; empty unless the loader delivers records.
     pub fn records(&self) -> &[Option<Record>] {
         &self.0.table().records

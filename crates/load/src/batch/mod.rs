@@ -291,6 +291,12 @@ impl SharedBatch {
         let packed = self.config.plan.packing().is_some();
         let values = if packed { ResolvedColumn::ragged_values } else { ResolvedColumn::values };
         let mut table = Table { values: columns.iter().map(values).collect(), offsets: vec![0], ..Table::default() };
+        if let Some(masks) = self.config.objects.as_ref().and_then(|objects| objects.masks)
+            && let Values::RaggedUint8 { values, .. } = &mut table.values[masks]
+        {
+            let rows = 0..self.memory().plan.len();
+            values.reserve_exact(rows.map(|row| self.with_out(row, |out| out.cells[masks].len())).sum());
+        }
         for row in 0..self.memory().plan.len() {
             self.with_out(row, |out| {
                 if packed {
@@ -304,6 +310,7 @@ impl SharedBatch {
                 table.values.iter_mut().zip(&out.cells).for_each(|(values, cell)| values.push(cell));
                 table.unforeseen +=
                     out.cells.iter().zip(columns).map(|(cell, c)| c.unforeseen(cell.held())).sum::<u64>();
+                out.cells.iter_mut().for_each(Cell::free_masks);
                 if self.config.keeps_records {
                     table.unforeseen += out.record.as_ref().map_or(0, Record::buffer_bytes);
                     table.records.push(out.record.take());

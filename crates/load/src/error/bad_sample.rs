@@ -78,6 +78,16 @@ pub enum SampleError {
         /// What is wrong with it.
         source: shardtool_decode::Error,
     },
+    /// Nothing can be drawn from what an object covers.
+    #[error("object {object} of the record: its mask cannot be drawn from `{feature}`: {problem}")]
+    Segmentation {
+        /// The feature.
+        feature: String,
+        /// The number of the object in its record, from 0.
+        object: usize,
+        /// What is wrong with its text.
+        problem: String,
+    },
     /// The record lacks one of its further images.
     #[error("feature `{feature}` of the record has no image")]
     NoFurtherImage {
@@ -298,6 +308,7 @@ impl SampleError {
             | SampleError::Class { .. }
             | SampleError::NoMask { .. }
             | SampleError::NoFurtherImage { .. }
+            | SampleError::Segmentation { .. }
             | SampleError::FurtherKind { .. }
             | SampleError::FurtherFormat { .. }
             | SampleError::NoArray { .. }

@@ -7,12 +7,14 @@
 //! | `draws` | the random numbers of a sample |
 //! | `planned` | crops, sizes and other steps drawn for a sample, and the memory that they need |
 //! | `clip` | the frames of clips, planned and decoded |
+//! | `object_masks` | masks of objects, drawn and moved with the image |
 //! | `positions` | where the pixels of a result lie in the stored image |
 //! | `write` | decoding and transforming |
 
 mod bounded;
 mod clip;
 mod draws;
+mod object_masks;
 mod planned;
 mod positions;
 mod stored;
@@ -21,6 +23,7 @@ mod write;
 pub(crate) use bounded::SampleCache;
 pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
+pub(crate) use object_masks::write_object_masks;
 pub(crate) use planned::PlannedImage;
 use shardtool_decode::PixelFormat;
 pub(crate) use stored::further;

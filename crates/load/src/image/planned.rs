@@ -3,12 +3,12 @@
 use super::SampleDraws;
 use super::bounded::Bounded;
 use super::draws::StepDraws;
-use super::image_bytes;
 use super::stored::{self, StoredImage};
+use super::{image_bytes, object_masks};
 use crate::cell::Cell;
 use crate::error::SampleError;
 use crate::groups::Images;
-use crate::objects::ObjectColumns;
+use crate::objects::{MappedBoxes, ObjectColumns};
 use crate::options::{Mask, View};
 use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, PixelFormat, Plan, RegionOptions};
 use shardtool_read::Record;
@@ -25,8 +25,10 @@ pub(crate) struct PlannedImage<'r> {
     /// Its label maps.
     pub(super) masks: Vec<&'r [u8]>,
     pub(super) geometries: Geometries,
-    /// The boxes in pixels of the image that the views are made from.
-    pub(super) boxes: Vec<[f64; 4]>,
+    /// Where its objects lie in the result.
+    objects: MappedBoxes,
+    /// What those that are left cover, as texts with the objects' numbers; empty without masks.
+    pub(super) segmentations: Vec<(usize, &'r [u8])>,
     /// Upper bound in bytes on the memory that decoding and transforming need.
     pub(crate) scratch: u64,
 }
@@ -161,8 +163,15 @@ impl<'r> PlannedImage<'r> {
             let resized = geometries.bounded.as_ref().map_or(0, |bounded| bounded.label_bytes(options.dtype));
             LabelMap::scratch_bytes(mask, options.dtype, stored.size) + resized
         };
-        let scratch = decoding + after + masks.iter().zip(&images.masks).map(of_mask).max().unwrap_or(0);
-        Ok(PlannedImage { stored, encoded, more, by_nearest, masks, geometries, boxes, scratch })
+        let of_masks = masks.iter().zip(&images.masks).map(of_mask).max().unwrap_or(0);
+        let objects = objects.map(|(columns, _)| (columns, columns.mapped(&geometries.views[0].plan, &boxes)));
+        let (segmentations, objects) = match objects {
+            Some((columns, objects)) => (object_masks::texts(record, columns, &objects)?, objects),
+            None => (vec![], vec![]),
+        };
+        let of_objects = object_masks::scratch_bytes(&segmentations, stored.size, &geometries);
+        let scratch = decoding + after + of_masks + of_objects;
+        Ok(PlannedImage { stored, encoded, more, by_nearest, masks, geometries, objects, segmentations, scratch })
     }
 
     /// Width and height of the stored image.
@@ -181,7 +190,7 @@ impl<'r> PlannedImage<'r> {
     pub(crate) fn map_objects(&self, columns: &ObjectColumns, cells: &mut [Cell]) {
         let Geometries { views, bounded, .. } = &self.geometries;
         let before = |point| bounded.as_ref().map_or(point, |bounded| bounded.map_point(point));
-        columns.apply(&views[0].plan, &self.boxes, (self.stored.size, before), cells);
+        columns.apply(&views[0].plan, &self.objects, (self.stored.size, before), cells);
     }
 }
 

@@ -59,6 +59,11 @@ pub(crate) fn further<'r>(record: &'r Record, feature: &str) -> Result<Option<&'
     Ok(record.example()?.bytes(feature).filter(|image| !image.is_empty()))
 }
 
+/// Returns the texts of a feature that has one for each object of a record.
+pub(super) fn texts<'r>(record: &'r Record, feature: &str) -> Result<Vec<&'r [u8]>, SampleError> {
+    Ok(record.example()?.byte_strings(feature).unwrap_or_default())
+}
+
 fn indexed_size(shard: &Shard, row: u64) -> Result<Option<(u32, u32)>, SampleError> {
     let width = shard.feature::<i64>(names::IMAGE_WIDTH)?.and_then(|c| c.get(row));
     let height = shard.feature::<i64>(names::IMAGE_HEIGHT)?.and_then(|c| c.get(row));

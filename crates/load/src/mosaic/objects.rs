@@ -58,6 +58,10 @@ impl Mosaics {
                     let (offsets, values) = take(offsets, values, &starts, &kept);
                     Values::RaggedUint64 { offsets, values }
                 }
+                Values::RaggedUint8 { offsets, values } => {
+                    let (offsets, values) = take(offsets, values, &starts, &kept);
+                    Values::RaggedUint8 { offsets, values }
+                }
                 _ => unreachable!("values of objects are ragged numbers"),
             };
         }
@@ -74,6 +78,30 @@ impl Mosaics {
                 for (kept, points) in kept.iter().zip(values.chunks_mut(each.max(1))) {
                     points.as_chunks_mut::<POINT>().0.iter_mut().for_each(|point| kept.move_point(point));
                 }
+            }
+        }
+        if let Some(column) = columns.masks
+            && let Values::RaggedUint8 { offsets, values } = &mut values[column]
+        {
+            self.move_masks(&kept, offsets, values);
+        }
+    }
+
+    /// Moves masks with their objects, of which each row of the batch has the `kept`.
+    fn move_masks(&self, kept: &[Vec<Kept>], offsets: &[i64], values: &mut [u8]) {
+        let (width, height) = self.size;
+        let mut moved = vec![0; width * height];
+        for (row, kept) in kept.iter().enumerate().filter(|(row, _)| self.points[*row].is_some()) {
+            let masks = &mut values[offsets[row] as usize..offsets[row + 1] as usize];
+            for (kept, mask) in kept.iter().zip(masks.chunks_exact_mut(width * height)) {
+                let ([left, top, right, bottom], [x, y]) =
+                    (kept.part.map(|at| at as usize), kept.shift.map(|by| by as isize));
+                moved.fill(0);
+                for line in top..bottom {
+                    let from = line.wrapping_add_signed(-y) * width + left.wrapping_add_signed(-x);
+                    moved[line * width..][left..right].copy_from_slice(&mask[from..from + right - left]);
+                }
+                mask.copy_from_slice(&moved);
             }
         }
     }

@@ -9,12 +9,16 @@ pub const BOXES: &str = "image/object/bbox";
 /// Feature with the class of each object, as `pack` and the writers store it.
 pub const CLASSES: &str = "image/object/class/label";
 
-/// The objects in an image: their boxes, other numbers of theirs, and keypoints, which get the geometry of the image's steps. The
-/// defaults are what `pack` stores.
+/// Feature with what each object covers, as `pack` and the writers store it.
+pub const SEGMENTATION: &str = "image/object/segmentation";
+
+/// The objects in an image: their boxes, other numbers of theirs, keypoints, and masks, which get the geometry of the image's steps.
+/// The defaults are what `pack` stores.
 ///
 /// A batch has `"boxes"`, ragged, `[n, 4]` float32: left, top, right and bottom in pixels of the result, clipped to it; `"labels"`,
-/// ragged, int64, if `image/object/class/label` is among the properties; other properties by their feature's name; and
-/// `"keypoints"`, ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result.
+/// ragged, int64, if `image/object/class/label` is among the properties; other properties by their feature's name; `"keypoints"`,
+/// ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result; and `"masks"`, ragged, `[n, H, W]` uint8: 1
+/// where the object is, 0 elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -35,6 +39,12 @@ pub struct Objects {
     /// eye stays the first after a flip. Needed with keypoints and steps that flip; `[0, 1, 2, …]` for points without sides.
     #[schemars(inner(range(max = 4_294_967_295u64)))]
     pub flip_index: Option<Vec<usize>>,
+    /// Adds `"masks"`: what each object covers, as pycocotools draws it on the stored image, moved with the image by nearest neighbour.
+    /// An object of which nothing else is known than its box makes its sample a bad one.
+    pub masks: bool,
+    /// Feature with a JSON text for each object, from which its mask is drawn: polygons in pixels of the stored image, or run lengths
+    /// of it (COCO's `counts`, also compressed).
+    pub segmentation: String,
     /// Objects whose box becomes narrower or lower than this, in pixels of the result, are dropped.
     #[schemars(range(min = 0.0))]
     pub min_size: f64,
@@ -76,6 +86,8 @@ impl Default for Objects {
             properties: vec![CLASSES.to_owned()],
             keypoints: None,
             flip_index: None,
+            masks: false,
+            segmentation: SEGMENTATION.to_owned(),
             min_size: 1.0,
             min_area: 1.0,
         }

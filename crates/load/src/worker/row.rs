@@ -6,6 +6,7 @@ use super::{RowError, RowTarget, Worker, in_image};
 use crate::arrays::PlannedArrays;
 use crate::batch::SharedBatch;
 use crate::batch_supply::BatchSupply;
+use crate::cell::Cell;
 use crate::engine::Engine;
 use crate::error::{Error, SampleError};
 use crate::groups::Images;
@@ -322,6 +323,11 @@ impl<'e> SampleRow<'_, 'e, '_> {
         let Some((planned, decoding)) = image.zip(decoding) else { return Ok(()) };
         if let Some(objects) = &config.objects {
             planned.map_objects(objects, &mut out.cells);
+            if let Some(Cell::Uint8(masks)) = objects.masks.map(|column| &mut out.cells[column]) {
+                let start = Instant::now();
+                image::write_object_masks(&planned, objects, masks, scratch)?;
+                meters.decode.add(start.elapsed(), 0);
+            }
         }
         image::write_row(planned, decoding, pixels, scratch)
     }

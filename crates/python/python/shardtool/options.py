@@ -216,12 +216,13 @@ class Mask(Option):
 
 @dataclass(frozen=True, repr=False)
 class Objects(Option):
-    """The objects in an image: their boxes, other numbers of theirs, and keypoints, which get the geometry of the image's
-    steps. The defaults are what `pack` stores.
+    """The objects in an image: their boxes, other numbers of theirs, keypoints, and masks, which get the geometry of the
+    image's steps. The defaults are what `pack` stores.
 
     A batch has `"boxes"`, ragged, `[n, 4]` float32: left, top, right and bottom in pixels of the result, clipped to it;
     `"labels"`, ragged, int64, if `image/object/class/label` is among the properties; other properties by their feature's name;
-    and `"keypoints"`, ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result.
+    `"keypoints"`, ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result; and `"masks"`, ragged,
+    `[n, H, W]` uint8: 1 where the object is, 0 elsewhere.
 
     Parameters
     ----------
@@ -241,6 +242,12 @@ class Objects(Option):
         The number that each point has in a mirrored object, as YOLO's `flip_idx`: `[0, 2, 1]` for a nose and two eyes, so that
         the left eye stays the first after a flip. Needed with keypoints and steps that flip; `[0, 1, 2, …]` for points without
         sides.
+    masks
+        Adds `"masks"`: what each object covers, as pycocotools draws it on the stored image, moved with the image by nearest
+        neighbour. An object of which nothing else is known than its box makes its sample a bad one.
+    segmentation
+        Feature with a JSON text for each object, from which its mask is drawn: polygons in pixels of the stored image, or run
+        lengths of it (COCO's `counts`, also compressed).
     min_size
         Objects whose box becomes narrower or lower than this, in pixels of the result, are dropped.
     min_area
@@ -254,6 +261,8 @@ class Objects(Option):
     properties: Sequence[str] = ("image/object/class/label",)
     keypoints: str | None = None
     flip_index: Sequence[int] | None = None
+    masks: bool = False
+    segmentation: str = "image/object/segmentation"
     min_size: float = 1.0
     min_area: float = 1.0
 
@@ -264,6 +273,8 @@ class Objects(Option):
         "properties": option.several(option.text),
         "keypoints": option.optional(option.text),
         "flip_index": option.optional(option.several(option.whole_from(0, 2**32 - 1))),
+        "masks": option.flag,
+        "segmentation": option.text,
         "min_size": option.real_from(0),
         "min_area": option.real_from(0),
     }

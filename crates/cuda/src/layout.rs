@@ -329,7 +329,7 @@ mod tests {
             ids: vec![4, 9, 2],
             valid: vec![true, true],
             columns: vec![
-                Column { role: Some(ObjectRole::Boxes), ..Column::new("box", boxes, None) },
+                Column { role: Some(ObjectRole::Boxes), item: vec![4], ..Column::new("box", boxes, None) },
                 Column::new("none", Values::RaggedUint64 { offsets: vec![0, 0, 0], values: vec![] }, None),
             ],
             packed: Some(PackedRows { offsets: vec![0, 2, 3], tokens: vec![2, 1, 4], capacity: 5 }),

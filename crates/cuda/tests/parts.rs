@@ -153,7 +153,7 @@ fn rows(number: u64, Size { n, ragged, .. }: Size) -> Rows {
         valid: (0..n).map(|i| i % 3 != 1).collect(),
         columns: vec![
             Column::new("label", Values::Int64((0..n as i64).collect()), Some(1)),
-            Column { role: Some(ObjectRole::Boxes), ..Column::new("box", boxes, None) },
+            Column { role: Some(ObjectRole::Boxes), item: vec![4], ..Column::new("box", boxes, None) },
             Column::new("u", Values::RaggedUint64 { offsets: offsets(ragged), values: numbers().collect() }, None),
             Column::new(
                 "d",

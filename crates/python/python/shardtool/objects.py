@@ -12,7 +12,7 @@ import numpy as np
 
 from .errors import OptionError
 
-__all__ = ["AREA", "BBOX", "CLASS", "KEYPOINTS", "Boxes", "Pixels", "flatten_objects", "is_objects"]
+__all__ = ["AREA", "BBOX", "CLASS", "KEYPOINTS", "SEGMENTATION", "Boxes", "Pixels", "flatten_objects", "is_objects"]
 
 #: `[n, 4]` float: left, top, right, bottom, as fractions of the image's width and height.
 BBOX = "image/object/bbox"
@@ -23,6 +23,8 @@ _CLASS_TEXT = "image/object/class/text"
 KEYPOINTS = "image/object/keypoints"
 #: `[n]` float or int64: the area of each object.
 AREA = "image/object/area"
+#: `[n]` bytes: a JSON text with the polygons or run lengths of each object.
+SEGMENTATION = "image/object/segmentation"
 #: Members that hold classes; the first one that exists is used.
 _CLASS_MEMBERS = ("category", "category_id", "label", "labels", "class")
 
@@ -69,7 +71,7 @@ def flatten_objects(value: Any, boxes: Boxes, features: Mapping[str, Any] | None
             flat[_CLASS_TEXT if text else CLASS] = values if text else np.asarray(values or [], _class_type(values))
         elif any(_is_nested(item) for item in values):
             # Polygons, run lengths and the like: one JSON text for each object.
-            flat[f"image/object/{name}"] = [json.dumps(item, separators=(",", ":")) for item in values]
+            flat[f"image/object/{name}"] = [_json(item) for item in values]
         else:
             flat[f"image/object/{name}"] = values
     return flat
@@ -88,6 +90,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _json(value: Any) -> str:
+    """Returns the JSON text of a value. The compressed run lengths of pycocotools are bytes."""
+    return json.dumps(value, separators=(",", ":"), default=lambda value: bytes(value).decode("ascii"))
 
 
 def _is_nested(value: Any) -> bool:

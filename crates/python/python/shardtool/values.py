@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays import Array, stored_array
 from .errors import OptionError
-from .objects import AREA, BBOX, KEYPOINTS, Boxes, Pixels, flatten_objects, is_objects
+from .objects import AREA, BBOX, KEYPOINTS, SEGMENTATION, Boxes, Pixels, flatten_objects, is_objects
 
 __all__ = ["Kind", "convert_features", "infer_features", "to_image"]
 
@@ -34,6 +34,8 @@ def infer_features(sample: Mapping[str, Any], skip: tuple[str, ...], boxes: Boxe
         for part, kind, _ in _flat(name, value, None):
             # Without declared types there are no arrays.
             is_float32 = kind in ("pixels", "array") or (kind == "float64" and part in _FLOAT32)
+            # Texts also where the first sample has no object.
+            kind = "bytes" if part == SEGMENTATION else kind
             features[part] = "float" if is_float32 else kind  # type: ignore[assignment]
     return features
 

@@ -154,6 +154,15 @@ fn rows(number: u64, Size { n, ragged, .. }: Size) -> Rows {
         columns: vec![
             Column::new("label", Values::Int64((0..n as i64).collect()), Some(1)),
             Column { role: Some(ObjectRole::Boxes), item: vec![4], ..Column::new("box", boxes, None) },
+            Column {
+                role: Some(ObjectRole::Masks),
+                item: vec![2, 2],
+                ..Column::new(
+                    "covered",
+                    Values::RaggedUint8 { offsets: offsets(4 * ragged), values: vec![1; 4 * ragged] },
+                    None,
+                )
+            },
             Column::new("u", Values::RaggedUint64 { offsets: offsets(ragged), values: numbers().collect() }, None),
             Column::new(
                 "d",
@@ -206,7 +215,9 @@ fn check(batch: &DeviceBatch, number: u64, size: Size, stream: &Arc<CudaStream>)
     assert_eq!(fetch::<i64>(batch, Part::Column("label"), stream), (0..n as i64).collect::<Vec<_>>());
     assert_eq!(shape(Part::Column("box")), [ragged, 4]);
     assert!(fetch::<f32>(batch, Part::Column("box"), stream).iter().all(|v| *v == number as f32 + 0.5));
-    for feature in ["box", "u", "d"] {
+    assert_eq!(shape(Part::Column("covered")), [ragged, 2, 2]);
+    assert_eq!(fetch::<u8>(batch, Part::Column("covered"), stream), vec![1; 4 * ragged]);
+    for feature in ["box", "covered", "u", "d"] {
         let offsets = fetch::<i64>(batch, Part::Offsets(feature), stream);
         assert_eq!(offsets, (0..n).map(|_| 0).chain([ragged as i64]).collect::<Vec<_>>(), "{feature}");
     }

@@ -1,6 +1,7 @@
 """Arrays that the host makes, on a device: each equals what the same loader delivers without one. With a stand-in driver."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -74,10 +75,15 @@ def scenes(tmp_path_factory):
         Image.fromarray(pixels).save(out, "PNG")
         return out.getvalue()
 
+    def triangle(corner, size):
+        left, top, right, bottom = corner * np.tile(size[::-1], 2)
+        return [left, top, right, top, right, bottom]
+
     features = {"volume": st.Array(), "flags": st.Array(), "halves": st.Array(), "cloud": st.Array()}
     features |= {"after": "bytes", "map": "bytes", "map2": "bytes", "depth": "bytes", "text": "bytes", "number": "int64"}
     features |= {"pair": "float", "tokens": "int64", "weights": "float64", "length": "int64", "unsigned": "uint64"}
     features |= {"image/object/bbox": "float", "image/object/class/label": "int64", "image/object/keypoints": "float"}
+    features |= {"image/object/segmentation": "bytes"}
     with st.Writer(path, "train", features=features) as writer:
         for number in range(N):
             random = np.random.default_rng(number)
@@ -95,6 +101,7 @@ def scenes(tmp_path_factory):
                 "tokens": tokens, "weights": tokens / 3, "length": len(tokens), "unsigned": [2**63 + number] * (number % 3),
                 "image/object/bbox": corners.ravel(), "image/object/class/label": np.arange(count),
                 "image/object/keypoints": points.ravel(),
+                "image/object/segmentation": [json.dumps([triangle(corner, size)]) for corner in corners],
                 "cloud": random.random((number % 9, 3)).astype(np.float32),
                 "volume": random.integers(-9, 9, (6, 7, 8)).astype(np.int16), "flags": random.random((5, 3)) < 0.5,
                 "halves": random.random((4, 4)).astype(np.float16),
@@ -118,7 +125,7 @@ others = [
     st.Mask("map"),
     st.FurtherImage("after", kind="color"),
     st.FurtherImage("depth", kind="values"),
-    st.Objects(keypoints="image/object/keypoints", flip_index=[1, 0]),
+    st.Objects(keypoints="image/object/keypoints", flip_index=[1, 0], masks=True),
     st.Arrays("volume"),
     st.Arrays("flags"),
     st.Arrays("halves"),

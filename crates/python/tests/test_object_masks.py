@@ -1,5 +1,6 @@
 """Masks of objects: equal to those that pycocotools draws, and moved as the image is."""
 
+import base64
 import io
 import json
 
@@ -219,3 +220,40 @@ def test_a_dataset_without_segmentations_is_refused(tmp_path):
         st.Loader(split, 1, [st.Image([st.ResizeTo(16)]), st.Objects(masks=True)])
     with pytest.raises(st.ShardtoolError, match="image/object/area"):
         st.Loader(split, 1, [st.Image([st.ResizeTo(16)]), st.Objects(masks=True, segmentation="image/object/area")])
+
+
+def pictures(html, name):
+    """Returns the pictures of a name in what `show` made."""
+    parts = html.split('<img src="data:image/png;base64,')[1:]
+    parts = [part for part in parts if f'alt="{name}"' in part]
+    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(part.split('"')[0])))) for part in parts]
+
+
+def test_show_draws_masks_boxes_points_and_label_maps(tmp_path):
+    label_map = np.zeros((40, 60), np.uint8)
+    label_map[10:] = 3
+    label_map[20:] = 255
+    good = {"bbox": [10, 5, 20, 30], "category": 1, "segmentation": [[10, 5, 30, 5, 30, 35, 10, 35]]}
+    with st.Writer(tmp_path, "train") as writer:
+        image = png(np.full((40, 60, 3), 200, np.uint8))
+        keypoints = {"keypoints": [50, 20, 2]}
+        writer.write({"key": "a", "image": image, "mask": png(label_map), "objects": [good | keypoints]})
+    fields = [
+        st.Image([st.ResizeTo((40, 60))]),
+        st.Mask("mask"),
+        st.Objects(masks=True, keypoints="image/object/keypoints"),
+    ]
+    with st.Loader(st.Dataset(tmp_path)["train"], 1, fields) as loader:
+        batch = next(iter(loader))
+    (picture,), (map_,) = (pictures(st.show(batch)._repr_html_(), name) for name in ("image", "mask"))
+    color = np.array([204, 102, 119])
+    np.testing.assert_array_equal(picture[5, 10:30], np.tile(color, (20, 1)))
+    np.testing.assert_array_equal(picture[5:35, 29], np.tile(color, (30, 1)))
+    inside = (200 * 0.55 + color * 0.45).round()
+    assert (picture[7:33, 12:28] == inside).all()
+    assert (picture[20, 50] == (255, 179, 0)).all()
+    outside = np.ones((40, 60), bool)
+    outside[5:35, 10:30] = outside[19:22, 49:52] = False
+    assert (picture[outside] == 200).all()
+    assert (map_[:10] == 0).all() and (map_[10:20] == (221, 204, 119)).all() and (map_[20:] == 255).all()
+    assert batch["image"].max() == 200, "the batch itself stays"

@@ -13,6 +13,7 @@ import numpy as np
 
 from ._shardtool import image_html
 from .checks import whole
+from .drawing import colored, objects_of
 from .errors import OptionTypeError
 
 __all__ = ["Html", "Record", "show", "stats_html"]
@@ -83,7 +84,8 @@ def show(batch: Mapping[str, Any], n: int = 16) -> Html:
     Takes a batch of `Loader`, or of `shardtool.torch` or `shardtool.jax` once it is in host memory. Batches stay plain dicts, since
     frameworks that take nested containers (JAX, PyTorch) know no other. Images are grey or RGB, `[N, H, W, C]` or
     `[N, C, H, W]`; values other than uint8 are scaled from the smallest to the largest of the batch. Clips show their first
-    frame. The views of a batch are shown side by side.
+    frame. The views of a batch are shown side by side. The boxes, masks and keypoints of `Objects` are drawn on the images, in the
+    colours of their classes; label maps are shown next to them.
     """
     if not isinstance(batch, Mapping):
         raise OptionTypeError(f"`batch` is {type(batch).__name__}: expected a batch, which is a dict of arrays")
@@ -91,12 +93,16 @@ def show(batch: Mapping[str, Any], n: int = 16) -> Html:
     views = {name: _images(array) for name, array in arrays.items() if array is not None and _is_images(name, array)}
     labels, valid = arrays.get("label"), arrays.get("valid")
     rows = min([whole("n", n, 0), *(len(images) for images in views.values())]) if views else 0
+    maps = {name: array for name, array in arrays.items() if array is not None and views and _is_labels(array, views)}
     figures = []
     for row in range(rows):
+        objects = objects_of(batch, row)
+        shown = {name: images[row] if objects is None else objects.drawn(images[row]) for name, images in views.items()}
+        shown |= {name: colored(array[row]) for name, array in maps.items()}
         pictures = "".join(
-            f'<img src="data:image/png;base64,{base64.b64encode(_png(images[row])).decode()}" alt="{html.escape(name)}" '
+            f'<img src="data:image/png;base64,{base64.b64encode(_png(image)).decode()}" alt="{html.escape(name)}" '
             f'title="{html.escape(name)}" style="display:inline-block;max-height:140px;border-radius:5px;margin:1px">'
-            for name, images in views.items()
+            for name, image in shown.items()
         )
         label = "" if labels is None or labels.ndim == 0 else f"{html.escape(str(labels[row].tolist()))[:40]}"
         filler = " (filler)" if valid is not None and valid.ndim == 1 and not valid[row] else ""
@@ -154,6 +160,12 @@ def _array(value: Any) -> np.ndarray | None:
 
 def _is_images(name: str, array: np.ndarray) -> bool:
     return name.startswith("image") and array.ndim in (4, 5) and array.size > 0 and (array.shape[-1] in (1, 3) or array.shape[-3] in (1, 3))
+
+
+def _is_labels(array: np.ndarray, views: Mapping[str, np.ndarray]) -> bool:
+    """Returns whether an array holds label maps of the size of the images."""
+    shapes = [images.shape[:3] for images in views.values()]
+    return array.dtype in (np.uint8, np.uint16) and array.ndim == 3 and array.shape in shapes
 
 
 def _images(array: np.ndarray) -> np.ndarray:

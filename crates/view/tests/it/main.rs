@@ -1,5 +1,6 @@
 //! Tests of the running server, by plain HTTP.
 
+mod covered;
 mod draws;
 mod gallery;
 mod guard;

@@ -1,12 +1,13 @@
-//! What is drawn over an image: boxes, keypoints, and the rows at which JPEG decoding can start.
+//! What is drawn over an image: boxes, keypoints, what objects cover, and the rows at which JPEG decoding can start.
 
+use super::covered::Covered;
 use crate::app::SplitView;
 use crate::picture::Stored;
 use crate::text;
 use maud::{Markup, html};
 use shardtool_decode::{Orientation, Plan};
 use shardtool_format::example::{Example, Feature};
-use shardtool_load::{BOXES, CLASSES};
+use shardtool_load::{BOXES, CLASSES, SEGMENTATION};
 
 /// Objects that are drawn, at most.
 const MOST: usize = 500;
@@ -21,6 +22,7 @@ pub(crate) struct Overlay {
     stored: (u32, u32),
     orientation: u8,
     boxes: Vec<Object>,
+    covered: Vec<Covered>,
     points: Vec<[f64; 2]>,
     /// Offsets from the top.
     entries: Vec<f64>,
@@ -44,9 +46,10 @@ impl Overlay {
     ) -> Self {
         let size = Orientation::from_exif(stored.orientation).size(stored.size);
         let entries = entries.map_or(vec![], |payload| entry_rows(stored, payload));
-        let (mut boxes, mut points) = (vec![], vec![]);
+        let (mut boxes, mut covered, mut points) = (vec![], vec![], vec![]);
         if let Some(example) = example {
             boxes = objects(view, stored, example);
+            covered = covered_by(stored, example);
             let named = |name: &str| name.ends_with("keypoints");
             for (_, feature) in example.features().iter().filter(|(name, _)| named(name)) {
                 for point in floats(Some(*feature)).chunks_exact(3).filter(|point| point[2] > 0.0).take(MOST) {
@@ -55,7 +58,7 @@ impl Overlay {
                 }
             }
         }
-        Overlay { size, stored: stored.size, orientation: stored.orientation, boxes, points, entries }
+        Overlay { size, stored: stored.size, orientation: stored.orientation, boxes, covered, points, entries }
     }
 
     /// Returns the boxes of what a trainer sees, where the plan of its pixels puts them. As in a loader, boxes that become
@@ -67,13 +70,21 @@ impl Overlay {
             let [left, top, right, bottom] = corners;
             (right - left >= 1.0 && bottom - top >= 1.0).then_some(Object { corners, ..object })
         });
+        let covered = example.map_or(vec![], |example| covered_by(stored, example));
+        let covered = covered.iter().map(|covered| covered.moved(plan)).collect();
         let size = plan.output_size();
-        Overlay { size, stored: size, orientation: 1, boxes: boxes.collect(), points: vec![], entries: vec![] }
+        let boxes = boxes.collect();
+        Overlay { size, stored: size, orientation: 1, boxes, covered, points: vec![], entries: vec![] }
     }
 
     /// Returns the names of the layers that have shapes, and how many.
     pub(crate) fn layers(&self) -> Vec<(&'static str, usize)> {
-        let all = [("boxes", self.boxes.len()), ("keypoints", self.points.len()), ("entries", self.entries.len())];
+        let all = [
+            ("boxes", self.boxes.len()),
+            ("objects", self.covered.len()),
+            ("keypoints", self.points.len()),
+            ("entries", self.entries.len()),
+        ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
@@ -86,11 +97,16 @@ impl Overlay {
             return html! {};
         }
         html! {
-            svg.overlay viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="Boxes, keypoints and entry points" {
+            svg.overlay viewBox=(format!("0 0 {width} {height}")) role="img" aria-label="Boxes, masks, keypoints and entry points" {
                 g transform=(self.transform()) {
                     g.entries data-layer="entries" {
                         @for y in &self.entries {
                             line x1="0" x2=(self.stored.0) y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) stroke-width=(format!("{:.2}", unit / 1.5)) {}
+                        }
+                    }
+                    g.objects data-layer="objects" {
+                        @for covered in &self.covered {
+                            path class=(covered.class()) d=(covered.path()) stroke-width=(format!("{:.2}", unit)) {}
                         }
                     }
                     g.boxes data-layer="boxes" {
@@ -147,12 +163,29 @@ fn scaled(values: [f64; 4], (width, height): (u32, u32)) -> [f64; 4] {
     [bound(left * x, width), bound(top * y, height), bound(right * x, width), bound(bottom * y, height)]
 }
 
-/// Returns the boxes of a record in pixels of the stored image, with their classes.
-fn objects(view: &SplitView, stored: &Stored<'_>, example: &Example<'_>) -> Vec<Object> {
-    let labels: Vec<_> = match example.get(CLASSES) {
+/// Returns the class ids of a record's objects.
+fn labels(example: &Example<'_>) -> Vec<i64> {
+    match example.get(CLASSES) {
         Some(Feature::Int64(list)) => list.iter().take(MOST).collect(),
         _ => vec![],
-    };
+    }
+}
+
+/// Returns the number of the colour of a class.
+fn colour(label: Option<i64>) -> i64 {
+    label.unwrap_or(0).rem_euclid(COLOURS)
+}
+
+/// Returns what the objects of a record cover, in pixels of the stored image.
+fn covered_by(stored: &Stored<'_>, example: &Example<'_>) -> Vec<Covered> {
+    let (labels, texts) = (labels(example), example.byte_strings(SEGMENTATION).unwrap_or_default());
+    let texts = texts.into_iter().take(MOST).enumerate();
+    Covered::of(texts.map(|(at, text)| (text, colour(labels.get(at).copied()))), stored.size)
+}
+
+/// Returns the boxes of a record in pixels of the stored image, with their classes.
+fn objects(view: &SplitView, stored: &Stored<'_>, example: &Example<'_>) -> Vec<Object> {
+    let labels = labels(example);
     let corners = floats(example.get(BOXES));
     let boxes = corners.as_chunks::<4>().0.iter().take(MOST).enumerate();
     let object = |(at, corners): (usize, &[f64; 4])| {
@@ -160,7 +193,7 @@ fn objects(view: &SplitView, stored: &Stored<'_>, example: &Example<'_>) -> Vec<
         Object {
             corners: scaled(*corners, stored.size),
             name: label.map_or_else(String::new, |label| view.class_name(label)),
-            colour: label.unwrap_or(0).rem_euclid(COLOURS),
+            colour: colour(label),
         }
     };
     boxes.map(object).collect()

@@ -1,0 +1,88 @@
+"""What a batch has of an image's objects, drawn on its pixels: masks, boxes, points, and label maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Objects", "colored", "objects_of"]
+
+#: Colours that colour-blind people can tell apart (Paul Tol's scheme *muted*); class n has the colour n modulo their number.
+PALETTE = np.array(
+    [
+        (51, 34, 136), (204, 102, 119), (17, 119, 51), (221, 204, 119), (136, 204, 238),
+        (136, 34, 85), (68, 170, 153), (153, 153, 51), (170, 68, 153), (221, 221, 221),
+    ],
+    np.uint8,
+)  # fmt: skip
+#: Share of a mask's colour in its pixels.
+_OPACITY = 0.45
+
+
+class Objects:
+    """The objects in one image."""
+
+    def __init__(self, boxes: np.ndarray, labels: np.ndarray, masks: np.ndarray | None, points: np.ndarray | None):
+        self._boxes, self._masks, self._points = boxes, masks, points
+        self._colors = PALETTE[(labels if len(labels) == len(boxes) else np.zeros(len(boxes), np.int64)) % len(PALETTE)]
+
+    def drawn(self, image: np.ndarray) -> np.ndarray:
+        """Returns `[H, W, 3]` uint8 with the objects on an image, `[H, W, 1 or 3]` uint8."""
+        picture = np.repeat(image, 3, 2) if image.shape[2] == 1 else image.copy()
+        height, width, _ = picture.shape
+        if self._masks is not None and self._masks.shape[1:] == (height, width):
+            for mask, color in zip(self._masks, self._colors, strict=False):
+                covered = mask > 0
+                mixed = picture[covered] * (1 - _OPACITY) + color * _OPACITY
+                picture[covered] = mixed.round().astype(np.uint8)
+        line = max(1, round(max(height, width) / 160))
+        for box, color in zip(self._boxes, self._colors, strict=True):
+            left, top, right, bottom = _inside(box, width, height)
+            for part in (
+                np.s_[top : top + line, left:right], np.s_[max(bottom - line, top) : bottom, left:right],
+                np.s_[top:bottom, left : left + line], np.s_[top:bottom, max(right - line, left) : right],
+            ):  # fmt: skip
+                picture[part] = color
+        for x, y, visibility in () if self._points is None else self._points:
+            if visibility > 0:
+                left, top = int(x), int(y)
+                picture[max(top - line, 0) : top + line + 1, max(left - line, 0) : left + line + 1] = (255, 179, 0)
+        return picture
+
+
+def objects_of(batch: Mapping[str, Any], row: int) -> Objects | None:
+    """Returns the objects of a row of a batch in host memory; `None` if it has none."""
+    boxes = _row(batch.get("boxes"), row)
+    if boxes is None or boxes.ndim != 2 or boxes.shape[1] != 4:
+        return None
+    labels = _row(batch.get("labels"), row)
+    return Objects(boxes, np.zeros(0, np.int64) if labels is None else labels, _row(batch.get("masks"), row), _row(batch.get("keypoints"), row))
+
+
+def colored(labels: np.ndarray) -> np.ndarray:
+    """Returns a label map `[H, W]` as `[H, W, 3]` uint8: label 0 is black, the largest value of the type, which losses ignore, is
+    white."""
+    picture = PALETTE[labels % len(PALETTE)]
+    picture[labels == 0] = 0
+    picture[labels == np.iinfo(labels.dtype).max] = 255
+    return picture
+
+
+def _inside(box: np.ndarray, width: int, height: int) -> tuple[int, int, int, int]:
+    left, top = np.floor(box[:2]).astype(int)
+    right, bottom = np.ceil(box[2:]).astype(int)
+    return max(left, 0), max(top, 0), min(right, width), min(bottom, height)
+
+
+def _row(value: Any, row: int) -> np.ndarray | None:
+    """Returns the values of a row of a ragged column in host memory."""
+    parts = (getattr(value, "offsets", None), getattr(value, "values", None))
+    if any(part is None or callable(part) for part in parts):
+        return None
+    try:
+        offsets, values = (np.asarray(part.detach().cpu() if hasattr(part, "detach") else part) for part in parts)  # type: ignore[union-attr]
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return values[offsets[row] : offsets[row + 1]] if offsets.ndim == 1 and len(offsets) > row + 1 else None

@@ -10,6 +10,8 @@ PHOTOS is a folder of class folders of JPEGs. Run it with an interpreter that ha
     randaugment   RandomResizedCrop(224), flip, RandAugment, RandomErasing
     dino          two crops of 224 and six of 96 pixels, each with flip, jitter, greyscale and blur
     detection     photometric distortion behind ScaleJitter(512) and FixedSizeCrop(512), flip, boxes
+    instances     ScaleJitter(512) and FixedSizeCrop(512), flip, boxes and masks drawn from polygons of 24 points; the peer draws
+                  them with pycocotools, as torchvision's references do, which the interpreter needs
 
 Both sides decode the same files with the same number of workers, each in another process; the first batch is not measured.
 torchvision decodes with `torchvision.io.decode_image`, once for all views, and transforms u8 tensors. Every batch's arrays are
@@ -20,6 +22,7 @@ CPU as well, with as many threads, and without boxes.
 
 import argparse
 import json
+import math
 import pathlib
 import random
 import statistics
@@ -30,7 +33,7 @@ import time
 
 BATCH = 32
 #: Those that are compared by default.
-RECIPES = ["randaugment", "dino", "detection"]
+RECIPES = ["randaugment", "dino", "detection", "instances"]
 
 
 def boxes_of(path: str, width: int, height: int) -> list[list[float]]:
@@ -43,17 +46,27 @@ def boxes_of(path: str, width: int, height: int) -> list[list[float]]:
     return boxes
 
 
+def polygon_of(box: list[float]) -> list[float]:
+    """Returns the 24 points of an ellipse with notches in a box: x, y, x, y, …"""
+    x, y, w, h = box
+    corners = []
+    for step in range(24):
+        angle, reach = step * math.tau / 24, 0.5 if step % 2 else 0.35
+        corners += [round(x + w * (0.5 + reach * math.cos(angle)), 2), round(y + h * (0.5 + reach * math.sin(angle)), 2)]
+    return corners
+
+
 def pack(photos: list[str], folder: str) -> None:
     """Packs the photographs, with boxes, into `folder`."""
     from PIL import Image
 
     import shardtool as st
 
-    with st.Writer(folder, "train") as writer:
+    with st.Writer(folder, "train", annotated="coded") as writer:
         for number, path in enumerate(photos):
             with Image.open(path) as image:
                 boxes = boxes_of(path, *image.size)
-            objects = {"bbox": boxes, "category": [1] * len(boxes)}
+            objects = {"bbox": boxes, "category": [1] * len(boxes), "segmentation": [[polygon_of(box)] for box in boxes]}
             writer.write({"key": f"{number}", "image": path, "label": number % 10, "objects": objects})
 
 
@@ -75,6 +88,9 @@ def ours(recipe: str, folder: str, workers: int, scaled: bool = False) -> tuple[
         small = [st.RandomResizedCrop(96, scale=(0.05, 0.4)), flip, *colours, st.RandomApply([st.GaussianBlur(9)], 0.5)]
         fields = [st.Views({"large": (large, 2), "small": (small, 6)})]
         shapes = {f"image.large.{n}": (224, 224, 3) for n in range(2)} | {f"image.small.{n}": (96, 96, 3) for n in range(6)}
+    elif recipe == "instances":
+        steps = [st.ScaleJitter(512, (0.5, 1.5)), st.FixedSizeCrop(512), flip]
+        fields, shapes = [st.Image(steps), st.Objects(masks=True)], {"image": (512, 512, 3)}
     else:
         steps = [st.ScaleJitter(512, (0.5, 1.5)), st.FixedSizeCrop(512), flip, st.RandomPhotometricDistort()]
         fields, shapes = [st.Image(steps), st.Objects()], {"image": (512, 512, 3)}
@@ -86,6 +102,9 @@ def ours(recipe: str, folder: str, workers: int, scaled: bool = False) -> tuple[
                 continue
             for name, shape in shapes.items():
                 assert batch[name].shape == (BATCH, *shape)
+            if recipe == "instances":
+                masks, boxes = batch["masks"].values, batch["boxes"].values
+                assert masks.shape == (len(boxes), 512, 512) and masks.any((1, 2)).mean() > 0.9
             samples += len(batch["label"])
         return samples, time.perf_counter() - began
 
@@ -114,12 +133,13 @@ class Torchvision:
 
             self.steps = [view(224, (0.4, 1), 23)] * 2 + [view(96, (0.05, 0.4), 9)] * 6
         else:
+            colours = [v2.RandomPhotometricDistort()] if recipe == "detection" else []
             self.steps = v2.Compose(
                 [
                     v2.ScaleJitter((512, 512), (0.5, 1.5), antialias=True),
                     v2.RandomCrop(512, pad_if_needed=True),
                     flip,
-                    v2.RandomPhotometricDistort(),
+                    *colours,
                     v2.SanitizeBoundingBoxes(),
                 ]
             )
@@ -140,9 +160,16 @@ class Torchvision:
         if self.recipe == "dino":
             return [view(image) for view in self.steps], number % 10
         height, width = image.shape[-2:]
-        boxes = torch.tensor([[x, y, x + w, y + h] for x, y, w, h in boxes_of(path, width, height)])
+        drawn = boxes_of(path, width, height)
+        boxes = torch.tensor([[x, y, x + w, y + h] for x, y, w, h in drawn])
         boxes = tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(height, width))
         target = {"boxes": boxes, "labels": torch.ones(len(boxes), dtype=torch.int64)}
+        if self.recipe == "instances":
+            from pycocotools import mask as coco
+
+            lengths = [coco.merge(coco.frPyObjects([polygon_of(box)], height, width)) for box in drawn]
+            masks = torch.from_numpy(coco.decode(lengths)).permute(2, 0, 1)
+            target["masks"] = tv_tensors.Mask(masks)
         return self.steps(image, target)
 
 
@@ -159,7 +186,8 @@ def theirs(recipe: str, photos: list[str], workers: int) -> tuple[int, float]:
     import torch
 
     torch.set_num_threads(1)
-    options = {"collate_fn": collate} if recipe == "detection" else {}
+    has_objects = recipe in ("detection", "instances")
+    options = {"collate_fn": collate} if has_objects else {}
     loader = torch.utils.data.DataLoader(
         Torchvision(recipe, photos), BATCH, shuffle=True, num_workers=workers, drop_last=True, **options
     )
@@ -168,8 +196,10 @@ def theirs(recipe: str, photos: list[str], workers: int) -> tuple[int, float]:
         if number == 0:
             began = time.perf_counter()
             continue
-        side = 512 if recipe == "detection" else 224
+        side = 512 if has_objects else 224
         assert (images[0] if recipe == "dino" else images).shape == (BATCH, 3, side, side)
+        if recipe == "instances":
+            assert all(len(target["masks"]) == len(target["boxes"]) for target in labels)
         samples += len(labels)
     return samples, time.perf_counter() - began
 

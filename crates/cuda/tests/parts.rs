@@ -159,7 +159,7 @@ fn rows(number: u64, Size { n, ragged, .. }: Size) -> Rows {
                 item: vec![2, 2],
                 ..Column::new(
                     "covered",
-                    Values::RaggedUint8 { offsets: offsets(4 * ragged), values: vec![1; 4 * ragged] },
+                    Values::RaggedUint8 { offsets: offsets(4 * ragged), values: vec![1; 4 * ragged].into() },
                     None,
                 )
             },

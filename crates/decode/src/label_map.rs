@@ -145,32 +145,29 @@ impl LabelMap {
         Ok(())
     }
 
-    /// Makes it a map of zeros, of `size` (width, height).
-    pub fn clear(&mut self, (width, height): (u32, u32), dtype: LabelDtype) {
-        (self.size, self.dtype) = ((width, height), dtype);
+    /// Makes it a map of zeros of 8 bits, of `size` (width, height).
+    pub fn clear(&mut self, (width, height): (u32, u32)) {
+        (self.size, self.dtype) = ((width, height), LabelDtype::U8);
         self.data.clear();
-        self.data.resize(width as usize * height as usize * dtype.bytes(), 0);
+        self.data.resize(width as usize * height as usize, 0);
     }
 
-    /// Sets the bit `bit` of each value whose pixel an object covers: a map holds the masks of as many objects as its values have
-    /// bits. Equal to what pycocotools draws.
+    /// Sets the bit `bit` of each value of 8 bits whose pixel an object covers: a map holds the masks of eight objects. Equal to what
+    /// pycocotools draws.
     ///
     /// # Errors
     /// As [`Segmentation::check`].
     ///
     /// # Panics
-    /// If values have fewer bits.
-    pub fn draw(&mut self, segmentation: &Segmentation, bit: usize) -> Result<(), SegmentationError> {
-        let LabelMap { size, data, changes, .. } = self;
-        match self.dtype {
-            LabelDtype::U8 => segmentation.draw::<1>(*size, bit, data, changes),
-            LabelDtype::U16 => segmentation.draw::<2>(*size, bit, data, changes),
-        }
+    /// If the map does not have values of 8 bits, or `bit` is not less than 8.
+    pub fn draw(&mut self, segmentation: &Segmentation, bit: u32) -> Result<(), SegmentationError> {
+        assert!(self.dtype == LabelDtype::U8 && bit < 8, "a map of 8 bits");
+        segmentation.draw(self.size, bit, &mut self.data, &mut self.changes)
     }
 
     /// Returns an upper bound on the memory in bytes that drawing objects takes for a map of `size` (width, height).
-    pub fn drawing_bytes((width, height): (u32, u32), dtype: LabelDtype) -> u64 {
-        u64::from(width) * u64::from(height) * (dtype.bytes() as u64 + 1)
+    pub fn drawing_bytes((width, height): (u32, u32)) -> u64 {
+        2 * u64::from(width) * u64::from(height)
     }
 
     /// Returns the type of the decoded values.

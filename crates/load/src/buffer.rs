@@ -96,6 +96,97 @@ impl Drop for HostBuffer {
     }
 }
 
+/// Bytes of any number in memory of their own, aligned to 64 bytes. Who owns the batch that they belong to may write them, as it may
+/// write its images ([`BatchBuffer`]).
+pub struct OwnedBytes {
+    /// `None` for no bytes.
+    buffer: Option<Box<dyn BatchBuffer>>,
+    len: usize,
+}
+
+impl OwnedBytes {
+    /// Allocates this many bytes, all 0.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub(crate) fn alloc(bytes: usize) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let buffer = if bytes > 0 { Some(HostAlloc.alloc(bytes)?) } else { None };
+        Ok(OwnedBytes { buffer, len: bytes })
+    }
+
+    /// Returns the number of bytes that were allocated.
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
+    }
+
+    /// Makes it `len` of the bytes that were allocated.
+    ///
+    /// # Panics
+    /// If these are fewer.
+    pub(crate) fn cut(self, len: usize) -> Self {
+        assert!(len <= self.capacity(), "{len} of {} bytes", self.capacity());
+        OwnedBytes { len, ..self }
+    }
+
+    /// Returns a pointer to the first byte; dangling for no bytes.
+    pub fn as_ptr(&self) -> NonNull<u8> {
+        self.buffer.as_ref().map_or(NonNull::dangling(), |buffer| buffer.as_ptr())
+    }
+}
+
+impl Default for OwnedBytes {
+    fn default() -> Self {
+        OwnedBytes { buffer: None, len: 0 }
+    }
+}
+
+impl Deref for OwnedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the buffer has at least `len` initialised bytes (`cut`, contract of `BatchBuffer`), and the borrow of `self` keeps
+        // it alive; nothing writes them while slices are used (the type's contract). Without a buffer `len` is 0.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for OwnedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`; the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr().as_ptr(), self.len) }
+    }
+}
+
+impl From<Vec<u8>> for OwnedBytes {
+    /// Copies the bytes.
+    ///
+    /// # Panics
+    /// If there is no memory, as `Vec` does.
+    fn from(bytes: Vec<u8>) -> Self {
+        let mut owned = OwnedBytes::alloc(bytes.len()).expect("memory for a copy");
+        owned.copy_from_slice(&bytes);
+        owned
+    }
+}
+
+impl Clone for OwnedBytes {
+    fn clone(&self) -> Self {
+        self.to_vec().into()
+    }
+}
+
+impl PartialEq for OwnedBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl std::fmt::Debug for OwnedBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnedBytes").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
 /// A buffer of rows of equal length. Each row is written by one thread; the buffer is read after all rows are done.
 ///
 /// It is sound because each row can be taken only once (its flag), and the buffer can be read only after every row was

@@ -7,7 +7,8 @@ pub(crate) enum Cell {
     Float(Vec<f32>),
     Float64(Vec<f64>),
     Uint64(Vec<u64>),
-    Uint8(Vec<u8>),
+    /// Masks of objects, as bits: of each eight of them a map with a byte for each pixel.
+    Maps(Vec<u8>),
     Bytes(Vec<u8>),
 }
 
@@ -18,15 +19,8 @@ impl Cell {
             Cell::Float(values) => values.clear(),
             Cell::Float64(values) => values.clear(),
             Cell::Uint64(values) => values.clear(),
-            Cell::Uint8(values) => values.clear(),
+            Cell::Maps(values) => values.clear(),
             Cell::Bytes(values) => values.clear(),
-        }
-    }
-
-    /// Frees the memory of masks, whose number differs much from row to row.
-    pub(crate) fn free_masks(&mut self) {
-        if let Cell::Uint8(values) = self {
-            *values = vec![];
         }
     }
 
@@ -37,7 +31,6 @@ impl Cell {
             (Cell::Float(values), Cell::Float(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             (Cell::Float64(values), Cell::Float64(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             (Cell::Uint64(values), Cell::Uint64(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
-            (Cell::Uint8(values), Cell::Uint8(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             (Cell::Bytes(values), Cell::Bytes(other)) => values.extend_from_slice(&other[..other.len().min(most)]),
             _ => unreachable!("both have the type of their column"),
         }
@@ -69,8 +62,8 @@ impl Cell {
             Cell::Float(values) => keep(values, kept, group),
             Cell::Float64(values) => keep(values, kept, group),
             Cell::Uint64(values) => keep(values, kept, group),
-            Cell::Uint8(values) => keep(values, kept, group),
-            Cell::Bytes(_) => {}
+            // Drawn of the objects that are kept.
+            Cell::Maps(_) | Cell::Bytes(_) => {}
         }
     }
 
@@ -80,7 +73,7 @@ impl Cell {
             Cell::Float(values) => values.len(),
             Cell::Float64(values) => values.len(),
             Cell::Uint64(values) => values.len(),
-            Cell::Uint8(values) => values.len(),
+            Cell::Maps(values) => values.len(),
             Cell::Bytes(values) => values.len(),
         }
     }
@@ -92,7 +85,7 @@ impl Cell {
             Cell::Float(values) => 4 * values.capacity(),
             Cell::Float64(values) => 8 * values.capacity(),
             Cell::Uint64(values) => 8 * values.capacity(),
-            Cell::Uint8(values) | Cell::Bytes(values) => values.capacity(),
+            Cell::Maps(values) | Cell::Bytes(values) => values.capacity(),
         }) as u64
     }
 }

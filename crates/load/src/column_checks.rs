@@ -3,6 +3,7 @@
 use crate::classes::describe;
 use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result, SampleError};
+use crate::image::OBJECTS;
 use crate::objects::BOX;
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
@@ -36,7 +37,7 @@ pub(crate) fn expected_bytes(
 }
 
 /// Returns the expected bytes of the masks of a row, each of `mask` bytes: those of the mean of a few records, since their number
-/// differs much. They are in the row's cell, and in the column's array.
+/// differs much, and maps of them in the row's cell.
 pub(crate) fn expected_masks(boxes: &ResolvedColumn, mask: u64, splits: &Splits, stored: &SampledRecords) -> u64 {
     let count = |number: usize, record: &Record| {
         let mut cell = boxes.cell();
@@ -44,7 +45,8 @@ pub(crate) fn expected_masks(boxes: &ResolvedColumn, mask: u64, splits: &Splits,
         Some((cell.len() / BOX) as u64)
     };
     let counts = sampled(splits, stored, count);
-    2 * mask * counts.iter().sum::<u64>().div_ceil(counts.len().max(1) as u64)
+    let objects = counts.iter().sum::<u64>().div_ceil(counts.len().max(1) as u64);
+    mask * (objects + objects.div_ceil(OBJECTS as u64))
 }
 
 /// Returns what is measured of a few records of each split, without those that cannot be read.

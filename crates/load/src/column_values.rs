@@ -1,5 +1,6 @@
 //! The arrays of a batch's columns.
 
+use crate::buffer::OwnedBytes;
 use crate::cell::Cell;
 
 /// Values of one column of a batch of N rows.
@@ -46,7 +47,7 @@ pub enum Values {
         /// `[N + 1]`, the first one 0.
         offsets: Vec<i64>,
         /// The values of all rows.
-        values: Vec<u8>,
+        values: OwnedBytes,
     },
     /// Byte strings of all rows, concatenated.
     Bytes {
@@ -69,7 +70,8 @@ impl Values {
             (Values::RaggedFloat { offsets, values }, Cell::Float(cell)) => append(offsets, values, cell),
             (Values::RaggedFloat64 { offsets, values }, Cell::Float64(cell)) => append(offsets, values, cell),
             (Values::RaggedUint64 { offsets, values }, Cell::Uint64(cell)) => append(offsets, values, cell),
-            (Values::RaggedUint8 { offsets, values }, Cell::Uint8(cell)) => append(offsets, values, cell),
+            // Gathered at once.
+            (Values::RaggedUint8 { .. }, Cell::Maps(_)) => {}
             (Values::Bytes { offsets, values }, Cell::Bytes(cell)) => append(offsets, values, cell),
             _ => unreachable!("a cell has the type of its column"),
         }
@@ -100,9 +102,8 @@ impl Values {
             Values::RaggedUint64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
             Values::RaggedInt64 { offsets, values } => 8 * (offsets.capacity() + values.capacity()),
             Values::RaggedFloat { offsets, values } => 8 * offsets.capacity() + 4 * values.capacity(),
-            Values::RaggedUint8 { offsets, values } | Values::Bytes { offsets, values } => {
-                8 * offsets.capacity() + values.capacity()
-            }
+            Values::RaggedUint8 { offsets, values } => 8 * offsets.capacity() + values.capacity(),
+            Values::Bytes { offsets, values } => 8 * offsets.capacity() + values.capacity(),
         }) as u64
     }
 }

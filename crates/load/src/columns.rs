@@ -1,5 +1,6 @@
 //! Columns of a batch: how the features of records become arrays.
 
+use crate::buffer::OwnedBytes;
 use crate::cell::Cell;
 use crate::classes::{ResolvedClasses, describe};
 use crate::column_values::Values;
@@ -127,7 +128,7 @@ impl ResolvedColumn {
             Cell::Float64(_) => DType::Float64,
             Cell::Uint64(_) => DType::Uint64,
             // Of what masks are drawn from.
-            Cell::Uint8(_) | Cell::Bytes(_) => DType::Bytes,
+            Cell::Maps(_) | Cell::Bytes(_) => DType::Bytes,
         }
     }
 
@@ -138,7 +139,7 @@ impl ResolvedColumn {
             Shape::Float(_) | Shape::RaggedFloat => Cell::Float(vec![]),
             Shape::Float64(_) | Shape::RaggedFloat64 => Cell::Float64(vec![]),
             Shape::Uint64(_) | Shape::RaggedUint64 => Cell::Uint64(vec![]),
-            Shape::Masks => Cell::Uint8(vec![]),
+            Shape::Masks => Cell::Maps(vec![]),
             Shape::Bytes => Cell::Bytes(vec![]),
         }
     }
@@ -281,7 +282,7 @@ impl ResolvedColumn {
                 values.extend_from_slice(value.unwrap_or_default());
                 return Ok(value.is_some());
             }
-            Cell::Uint8(_) => {}
+            Cell::Maps(_) => {}
         }
         Ok(cell.len() == 1)
     }
@@ -301,7 +302,7 @@ impl ResolvedColumn {
             Cell::Float(values) => values.resize(width, 0.0),
             Cell::Float64(values) => values.resize(width, 0.0),
             Cell::Uint64(values) => values.resize(width, 0),
-            Cell::Uint8(_) | Cell::Bytes(_) => {}
+            Cell::Maps(_) | Cell::Bytes(_) => {}
         }
     }
 
@@ -317,7 +318,7 @@ impl ResolvedColumn {
             Shape::RaggedFloat => Values::RaggedFloat { offsets, values: vec![] },
             Shape::RaggedFloat64 => Values::RaggedFloat64 { offsets, values: vec![] },
             Shape::RaggedUint64 => Values::RaggedUint64 { offsets, values: vec![] },
-            Shape::Masks => Values::RaggedUint8 { offsets, values: vec![] },
+            Shape::Masks => Values::RaggedUint8 { offsets, values: OwnedBytes::default() },
             Shape::Bytes => Values::Bytes { offsets, values: vec![] },
         }
     }
@@ -330,7 +331,7 @@ impl ResolvedColumn {
             Cell::Float(_) => Values::RaggedFloat { offsets, values: vec![] },
             Cell::Float64(_) => Values::RaggedFloat64 { offsets, values: vec![] },
             Cell::Uint64(_) => Values::RaggedUint64 { offsets, values: vec![] },
-            Cell::Uint8(_) => Values::RaggedUint8 { offsets, values: vec![] },
+            Cell::Maps(_) => Values::RaggedUint8 { offsets, values: OwnedBytes::default() },
             Cell::Bytes(_) => Values::Bytes { offsets, values: vec![] },
         }
     }

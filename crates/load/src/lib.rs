@@ -97,7 +97,7 @@ mod worker;
 pub use autotune::TuningReason;
 pub use batch::{Array, Batch, Element, Masks, OwnedImages, Pictures};
 pub use budget::{Limit, LimitSource, MemoryPlan, Usage};
-pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc};
+pub use buffer::{BatchAlloc, BatchBuffer, HostAlloc, OwnedBytes};
 pub use classes::{class_names, labels};
 pub use column_values::Values;
 pub use decoded_cache::DecodedCacheStats;

@@ -197,6 +197,19 @@ fn on_host<'py>(
             dict.set_item(name, column(py, array, rows, width, &[])?)?;
             continue;
         }
+        if let Values::RaggedUint8 { offsets, values } = values {
+            let (item, owner) = (batch.column_item(feature), batch.clone());
+            let group = item.iter().product::<usize>().max(1);
+            let offsets: Vec<_> = offsets.iter().map(|offset| offset / group as i64).collect();
+            let shape = [&[values.len() / group], &item[..]].concat();
+            // SAFETY: as above, for the values of the column.
+            #[expect(unsafe_code, reason = "writable memory of another owner")]
+            let memory = unsafe { Memory::writable(values.as_ptr().as_ptr(), shape, owner) };
+            let rows = vec![offsets.len()];
+            let offsets = Memory::from_vec(offsets, rows).into_array(py)?;
+            dict.set_item(name, ragged(py, offsets, memory.into_array(py)?)?)?;
+            continue;
+        }
         let (width, item) = (batch.column_width(feature).unwrap_or(1), batch.column_item(feature));
         dict.set_item(name, column(py, values.clone(), rows, width, &item)?)?;
     }
@@ -272,7 +285,7 @@ fn column<'py>(
         }
         Values::RaggedUint8 { offsets, values } => {
             let shape = items(values.len());
-            ragged(offsets, Memory::from_vec(values, shape))
+            ragged(offsets, Memory::from_vec(values.to_vec(), shape))
         }
         Values::Bytes { offsets, values } => {
             let ends = offsets.iter().zip(&offsets[1..]);

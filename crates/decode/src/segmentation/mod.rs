@@ -81,20 +81,19 @@ impl Segmentation {
         }
     }
 
-    /// Sets the bit `bit` of each value of `map`, `[H, W]` of `C` bytes in little-endian order, whose pixel is covered. `changes` is
-    /// memory that is reused.
+    /// Sets the bit `bit` of each byte of `map`, `[H, W]`, whose pixel is covered. `changes` is memory that is reused.
     ///
     /// # Errors
     /// As [`Segmentation::check`].
-    pub(crate) fn draw<const C: usize>(
+    pub(crate) fn draw(
         &self,
         size: (u32, u32),
-        bit: usize,
+        bit: u32,
         map: &mut [u8],
         changes: &mut Vec<u8>,
     ) -> Result<(), SegmentationError> {
         self.check(size)?;
-        let mut set = |part: &Part, changes: &mut [u8]| part.set_bits::<C>(size.0 as usize, bit, map, changes);
+        let mut set = |part: &Part, changes: &mut [u8]| part.set_bits(size.0 as usize, bit, map, changes);
         match self {
             Segmentation::Polygons(polygons) => {
                 for outline in polygons.iter().map(|polygon| polygon::Outline::new(polygon)) {
@@ -137,20 +136,19 @@ impl Part {
     }
 
     /// Sets a bit of each covered pixel in a map of this width.
-    fn set_bits<const C: usize>(&self, width: usize, bit: usize, map: &mut [u8], changes: &mut [u8]) {
+    fn set_bits(&self, width: usize, bit: u32, map: &mut [u8], changes: &mut [u8]) {
         let columns = self.columns.len();
         if columns == 0 {
             return;
         }
-        let (byte, shift) = (bit / 8, bit % 8);
         for (row, y) in self.rows.clone().enumerate() {
             let (above, below) = changes.split_at_mut(row * columns);
             let covered = &mut below[..columns];
             if let Some(above) = above.rchunks_exact(columns).next() {
                 covered.iter_mut().zip(above).for_each(|(covered, above)| *covered ^= above);
             }
-            let values = map[(y * width + self.columns.start) * C..].as_chunks_mut::<C>().0;
-            values.iter_mut().zip(covered).for_each(|(value, covered)| value[byte] |= *covered << shift);
+            let values = &mut map[y * width + self.columns.start..][..columns];
+            values.iter_mut().zip(covered).for_each(|(value, covered)| *value |= *covered << bit);
         }
     }
 }
@@ -162,7 +160,7 @@ mod tests {
     fn drawn(text: &str, size: (u32, u32)) -> Result<Vec<u8>, String> {
         let segmentation: Segmentation = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let mut map = vec![0; size.0 as usize * size.1 as usize];
-        segmentation.draw::<1>(size, 0, &mut map, &mut vec![7; 3]).map_err(|e| e.to_string())?;
+        segmentation.draw(size, 0, &mut map, &mut vec![7; 3]).map_err(|e| e.to_string())?;
         Ok(map)
     }
 
@@ -191,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn the_second_byte_of_a_value_has_the_bits_from_8() {
+    fn each_object_has_a_bit() {
         let segmentation = Segmentation::Runs { size: (1, 2), lengths: vec![1, 1] };
-        let mut map = vec![0; 4];
-        segmentation.draw::<2>((1, 2), 9, &mut map, &mut vec![]).unwrap();
-        segmentation.draw::<2>((1, 2), 0, &mut map, &mut vec![]).unwrap();
-        assert_eq!(map, [0, 0, 1, 2]);
+        let mut map = vec![1; 2];
+        segmentation.draw((1, 2), 7, &mut map, &mut vec![]).unwrap();
+        segmentation.draw((1, 2), 2, &mut map, &mut vec![]).unwrap();
+        assert_eq!(map, [1, 128 + 4 + 1]);
     }
 
     #[test]

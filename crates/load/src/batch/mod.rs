@@ -1,13 +1,14 @@
 //! A batch, from its first claimed row until its memory returns to the pool. What the consumer sees of it is in [`delivered`].
 
 mod delivered;
+mod object_masks;
 mod typed;
 
 pub use delivered::{Array, Batch, Masks, Pictures};
 pub use typed::{Element, OwnedImages};
 
 use crate::budget::{Live, Reservation};
-use crate::buffer::{RowBuffer, RowPixels};
+use crate::buffer::{OwnedBytes, RowBuffer, RowPixels};
 use crate::cell::Cell;
 use crate::column_values::Values;
 use crate::columns::ResolvedColumn;
@@ -85,6 +86,8 @@ pub(crate) struct BatchMemory {
     arrays: Vec<RowBuffer>,
     outs: Box<[Mutex<RowOut>]>,
     plan: Vec<Row>,
+    /// What held the masks of objects of an earlier batch.
+    spare: Mutex<OwnedBytes>,
     /// Whether it was allocated beyond the budget, for a consumer that keeps batches. Such memory is freed, not reused.
     pub(crate) extra: bool,
     _live: Live,
@@ -107,6 +110,7 @@ impl BatchMemory {
             arrays,
             outs: (0..config.batch).map(|_| Mutex::new(RowOut::new(&config.columns))).collect(),
             plan: Vec::with_capacity(config.batch),
+            spare: Mutex::default(),
             extra,
             // Extra batches count as the consumer's memory, not as part of a budget.
             _live: Live::new(if extra { 0 } else { bytes }),
@@ -244,7 +248,7 @@ impl SharedBatch {
         if self.left.fetch_sub(rows, Ordering::AcqRel) != rows {
             return Ok(false);
         }
-        let mut table = self.gather();
+        let mut table = self.gather()?;
         let mixed = if self.is_cancelled() { Ok(()) } else { self.mix(&mut table) };
         let _ = self.table.set(table);
         mixed.map(|()| true)
@@ -286,17 +290,11 @@ impl SharedBatch {
         Ok(())
     }
 
-    fn gather(&self) -> Table {
+    fn gather(&self) -> Result<Table> {
         let columns = &self.config.columns;
         let packed = self.config.plan.packing().is_some();
         let values = if packed { ResolvedColumn::ragged_values } else { ResolvedColumn::values };
         let mut table = Table { values: columns.iter().map(values).collect(), offsets: vec![0], ..Table::default() };
-        if let Some(masks) = self.config.objects.as_ref().and_then(|objects| objects.masks)
-            && let Values::RaggedUint8 { values, .. } = &mut table.values[masks]
-        {
-            let rows = 0..self.memory().plan.len();
-            values.reserve_exact(rows.map(|row| self.with_out(row, |out| out.cells[masks].len())).sum());
-        }
         for row in 0..self.memory().plan.len() {
             self.with_out(row, |out| {
                 if packed {
@@ -310,17 +308,17 @@ impl SharedBatch {
                 table.values.iter_mut().zip(&out.cells).for_each(|(values, cell)| values.push(cell));
                 table.unforeseen +=
                     out.cells.iter().zip(columns).map(|(cell, c)| c.unforeseen(cell.held())).sum::<u64>();
-                out.cells.iter_mut().for_each(Cell::free_masks);
                 if self.config.keeps_records {
                     table.unforeseen += out.record.as_ref().map_or(0, Record::buffer_bytes);
                     table.records.push(out.record.take());
                 }
             });
         }
+        self.gather_object_masks(&mut table)?;
         table.unforeseen += table.values.iter().zip(columns).map(|(v, c)| c.unforeseen(v.held())).sum::<u64>();
         let expected = self.config.expected * self.memory().plan.len() as u64;
         table.unforeseen = table.unforeseen.saturating_sub(expected);
-        table
+        Ok(table)
     }
 
     /// Returns the bytes by which this complete batch exceeds its plan.
@@ -361,11 +359,15 @@ impl Work for SharedBatch {
 impl Drop for SharedBatch {
     fn drop(&mut self) {
         let Some(mut memory) = self.memory.take() else { return };
+        let mut table = self.table.take();
         if self.config.release {
-            let records = self.table.take().into_iter().flat_map(|table| table.records).flatten();
+            let records = table.iter_mut().flat_map(|table| table.records.drain(..)).flatten();
             records.for_each(|record| record.shard().release(record.row()));
         }
         memory.images.iter_mut().chain(&mut memory.masks).chain(&mut memory.arrays).for_each(RowBuffer::reset);
+        if let Some(bytes) = table.as_mut().and_then(|table| object_masks::bytes(&self.config, table)) {
+            memory.spare = Mutex::new(bytes);
+        }
         if let Some(home) = self.home.upgrade() {
             home.give_back(self.replica, memory);
         }

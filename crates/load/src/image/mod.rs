@@ -23,7 +23,7 @@ mod write;
 pub(crate) use bounded::SampleCache;
 pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
-pub(crate) use object_masks::write_object_masks;
+pub(crate) use object_masks::{OBJECTS, write_object_masks};
 pub(crate) use planned::PlannedImage;
 use shardtool_decode::PixelFormat;
 pub(crate) use stored::further;

@@ -1,5 +1,5 @@
 //! Masks of objects: what each covers is drawn on a map of the stored image's size, which is moved as the image by nearest neighbour.
-//! One map holds as many objects as its values have bits.
+//! One map holds eight objects, whose masks are the bits of its values.
 
 use super::planned::{Geometries, PlannedImage};
 use super::stored;
@@ -10,8 +10,8 @@ use crate::objects::{MappedBoxes, ObjectColumns};
 use shardtool_decode::{LabelDtype, LabelMap, Segmentation};
 use shardtool_read::Record;
 
-/// Objects of one map, at most.
-const OBJECTS: usize = 16;
+/// Objects of one map.
+pub(crate) const OBJECTS: usize = 8;
 /// Bytes of the numbers of a text, for each of its characters, at most.
 const PARSED: u64 = 32;
 
@@ -34,61 +34,45 @@ pub(super) fn texts<'r>(
     Ok(left.map(|(text, _)| text).collect())
 }
 
-/// Returns an upper bound on the bytes that writing the masks of these texts takes, and that the masks have.
+/// Returns an upper bound on the bytes that writing the maps of these texts takes, and that maps and masks have.
 pub(super) fn scratch_bytes(texts: &[(usize, &[u8])], stored: (u32, u32), geometries: &Geometries) -> u64 {
     let Some(longest) = texts.iter().map(|(_, text)| text.len() as u64).max() else { return 0 };
-    let (dtype, result) = (dtype(texts.len()), pixels(geometries.views[0].plan.output_size()));
-    let bounded = geometries.bounded.as_ref().map_or(0, |bounded| bounded.label_bytes(dtype));
-    // A map of the result, and the same before rows and columns are exchanged.
-    let maps = LabelMap::drawing_bytes(stored, dtype) + bounded + 2 * result * dtype.bytes() as u64;
-    maps + PARSED * longest + texts.len() as u64 * result
+    let result = pixels(geometries.views[0].plan.output_size());
+    let bounded = geometries.bounded.as_ref().map_or(0, |bounded| bounded.label_bytes(LabelDtype::U8));
+    let results = texts.len() + texts.len().div_ceil(OBJECTS);
+    // A map before rows and columns are exchanged.
+    LabelMap::drawing_bytes(stored) + bounded + result + PARSED * longest + results as u64 * result
 }
 
-/// Returns the type of the map of this many objects.
-fn dtype(objects: usize) -> LabelDtype {
-    if objects > 8 { LabelDtype::U16 } else { LabelDtype::U8 }
-}
-
-/// Writes the masks of the objects that are left of a planned image: height times width bytes for each.
+/// Writes the maps of the objects that are left of a planned image: each of height times width bytes, whose bits are the masks of eight
+/// objects.
 ///
 /// # Errors
 /// [`SampleError::Segmentation`].
 pub(crate) fn write_object_masks(
     planned: &PlannedImage<'_>,
     columns: &ObjectColumns,
-    masks: &mut Vec<u8>,
+    maps: &mut Vec<u8>,
     scratch: &mut DecodeScratch,
 ) -> Result<(), SampleError> {
     let Geometries { views, bounded, .. } = &planned.geometries;
-    let DecodeScratch { labels, views: ViewScratch { transform, bounded: buffer, pixels: map, .. }, .. } = scratch;
+    let DecodeScratch { labels, views: ViewScratch { transform, bounded: buffer, .. }, .. } = scratch;
     let plan = &views[0].plan;
-    let mask = pixels(plan.output_size()) as usize;
-    masks.clear();
-    masks.reserve_exact(planned.segmentations.len() * mask);
-    for texts in planned.segmentations.chunks(OBJECTS) {
-        let dtype = dtype(texts.len());
-        labels.clear(planned.stored.size, dtype);
-        for (bit, (object, text)) in texts.iter().enumerate() {
-            let drawn = draw(labels, text, bit);
-            drawn.map_err(|problem| {
+    let map = pixels(plan.output_size()) as usize;
+    maps.resize(planned.segmentations.len().div_ceil(OBJECTS) * map, 0);
+    for (texts, map) in planned.segmentations.chunks(OBJECTS).zip(maps.chunks_exact_mut(map)) {
+        labels.clear(planned.stored.size);
+        for (bit, (object, text)) in (0..).zip(texts) {
+            draw(labels, text, bit).map_err(|problem| {
                 let feature = columns.segmentation().unwrap_or_default().to_owned();
                 SampleError::Segmentation { feature, object: *object, problem }
             })?;
         }
         if let Some(bounded) = bounded {
-            bounded.resize_labels(labels, dtype, (buffer, transform))?;
-            labels.set(bounded.size, dtype, buffer)?;
+            bounded.resize_labels(labels, LabelDtype::U8, (buffer, transform))?;
+            labels.set(bounded.size, LabelDtype::U8, buffer)?;
         }
-        map.resize(mask * dtype.bytes(), 0);
         plan.apply_to_labels(labels, 0, map, transform)?;
-        for bit in 0..texts.len() {
-            match dtype {
-                LabelDtype::U8 => masks.extend(map.iter().map(|value| value >> bit & 1)),
-                LabelDtype::U16 => {
-                    masks.extend(map.as_chunks::<2>().0.iter().map(|value| value[bit / 8] >> (bit % 8) & 1));
-                }
-            }
-        }
     }
     Ok(())
 }
@@ -97,7 +81,7 @@ pub(crate) fn write_object_masks(
 ///
 /// # Errors
 /// What is wrong with the text.
-fn draw(labels: &mut LabelMap, text: &[u8], bit: usize) -> Result<(), String> {
+fn draw(labels: &mut LabelMap, text: &[u8], bit: u32) -> Result<(), String> {
     let segmentation: Segmentation = serde_json::from_slice(text).map_err(|e| e.to_string())?;
     labels.draw(&segmentation, bit).map_err(|e| e.to_string())
 }

@@ -35,7 +35,7 @@ pub(crate) struct DecodeScratch {
 pub(super) struct ViewScratch {
     pub(super) transform: TransformScratch,
     /// The finished image in its pixel format, if the batch holds other numbers.
-    pub(super) pixels: Vec<u8>,
+    pixels: Vec<u8>,
     /// An image or a label map of bounded size, or a label map before it is resized.
     pub(super) bounded: Vec<u8>,
 }

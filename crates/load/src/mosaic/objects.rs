@@ -60,7 +60,7 @@ impl Mosaics {
                 }
                 Values::RaggedUint8 { offsets, values } => {
                     let (offsets, values) = take(offsets, values, &starts, &kept);
-                    Values::RaggedUint8 { offsets, values }
+                    Values::RaggedUint8 { offsets, values: values.into() }
                 }
                 _ => unreachable!("values of objects are ragged numbers"),
             };

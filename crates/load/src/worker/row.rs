@@ -323,7 +323,7 @@ impl<'e> SampleRow<'_, 'e, '_> {
         let Some((planned, decoding)) = image.zip(decoding) else { return Ok(()) };
         if let Some(objects) = &config.objects {
             planned.map_objects(objects, &mut out.cells);
-            if let Some(Cell::Uint8(masks)) = objects.masks.map(|column| &mut out.cells[column]) {
+            if let Some(Cell::Maps(masks)) = objects.masks.map(|column| &mut out.cells[column]) {
                 let start = Instant::now();
                 image::write_object_masks(&planned, objects, masks, scratch)?;
                 meters.decode.add(start.elapsed(), 0);

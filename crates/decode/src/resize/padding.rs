@@ -6,23 +6,23 @@ use crate::transform::step::PaddingMode;
 /// Writes the pixels of `wanted` to `out`: those of the image where it covers them, else `fill`. Pixels have `C` bytes; both
 /// rectangles are in coordinates of the canvas, and `pixels` are those of `image`.
 pub(crate) fn compose<const C: usize>(wanted: Rect, (image, pixels): (Rect, &[u8]), fill: [u8; C], out: &mut Vec<u8>) {
-    let row_pixels = wanted.width as usize;
     out.clear();
-    out.reserve_exact(row_pixels * wanted.height as usize * C);
+    out.reserve_exact(wanted.width as usize * wanted.height as usize * C);
+    out.resize(wanted.width as usize * wanted.height as usize * C, 0);
     let left = image.left.clamp(wanted.left, wanted.left + wanted.width);
     let right = (image.left + image.width).clamp(left, wanted.left + wanted.width);
-    let padding = |out: &mut Vec<u8>, pixels: u32| {
-        (0..pixels).for_each(|_| out.extend_from_slice(&fill));
-    };
-    for y in wanted.top..wanted.top + wanted.height {
+    let (before, covered) = ((left - wanted.left) as usize, (right - left) as usize);
+    let pixels = pixels.as_chunks::<C>().0;
+    let rows = out.as_chunks_mut::<C>().0.chunks_exact_mut((wanted.width as usize).max(1));
+    for (y, line) in (wanted.top..).zip(rows) {
         let Some(row) = y.checked_sub(image.top).filter(|row| *row < image.height && left < right) else {
-            padding(out, wanted.width);
+            line.fill(fill);
             continue;
         };
-        padding(out, left - wanted.left);
         let first = row as usize * image.width as usize + (left - image.left) as usize;
-        out.extend_from_slice(&pixels[first * C..][..(right - left) as usize * C]);
-        padding(out, wanted.left + wanted.width - right);
+        line[..before].fill(fill);
+        line[before..before + covered].copy_from_slice(&pixels[first..first + covered]);
+        line[before + covered..].fill(fill);
     }
 }
 
@@ -36,12 +36,14 @@ pub(crate) fn mirror<const C: usize>(
     mode: PaddingMode,
     out: &mut Vec<u8>,
 ) {
-    let columns: Vec<usize> = (0..padded.0).map(|x| source(x, offset.0, size.0, mode) * C).collect();
+    let columns: Vec<usize> = (0..padded.0).map(|x| source(x, offset.0, size.0, mode)).collect();
     out.clear();
     out.reserve_exact(columns.len() * padded.1 as usize * C);
-    for y in 0..padded.1 {
-        let row = &pixels[source(y, offset.1, size.1, mode) * size.0 as usize * C..][..size.0 as usize * C];
-        columns.iter().for_each(|x| out.extend_from_slice(&row[*x..][..C]));
+    out.resize(columns.len() * padded.1 as usize * C, 0);
+    let pixels = pixels.as_chunks::<C>().0;
+    for (y, line) in (0..).zip(out.as_chunks_mut::<C>().0.chunks_exact_mut(columns.len().max(1))) {
+        let row = &pixels[source(y, offset.1, size.1, mode) * size.0 as usize..][..size.0 as usize];
+        line.iter_mut().zip(&columns).for_each(|(pixel, x)| *pixel = row[*x]);
     }
 }
 

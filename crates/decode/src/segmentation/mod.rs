@@ -148,7 +148,7 @@ impl Part {
                 covered.iter_mut().zip(above).for_each(|(covered, above)| *covered ^= above);
             }
             let values = &mut map[y * width + self.columns.start..][..columns];
-            values.iter_mut().zip(covered).for_each(|(value, covered)| *value |= *covered << bit);
+            values.iter_mut().zip(covered).for_each(|(value, covered)| *value |= covered.wrapping_neg() & (1 << bit));
         }
     }
 }

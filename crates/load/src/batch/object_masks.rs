@@ -73,6 +73,6 @@ fn columns(config: &ResolvedConfig) -> Option<(usize, usize)> {
 /// Writes each bit of a map as a mask.
 fn unpack(map: &[u8], masks: &mut [u8]) {
     for (bit, mask) in masks.chunks_exact_mut(map.len()).enumerate() {
-        mask.iter_mut().zip(map).for_each(|(value, bits)| *value = bits >> bit & 1);
+        mask.iter_mut().zip(map).for_each(|(value, bits)| *value = u8::from(bits & (1 << bit) != 0));
     }
 }

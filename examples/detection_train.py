@@ -1,7 +1,7 @@
-"""Detection: boxes follow the crops, as SSD's recipe has them.
+"""Detection: boxes follow the crops, as SSD's recipe has them; with `--masks`, instance segmentation by Mask R-CNN.
 
     shardtool pack annotations.json DATASET --from coco --images photos
-    python examples/detection_train.py DATASET --checkpoint run.pt
+    python examples/detection_train.py DATASET --checkpoint run.pt [--masks]
 
 Run again, it resumes from the checkpoint. The accuracy is the share of boxes that are found, with an overlap of at least a half.
 """
@@ -19,9 +19,10 @@ from shardtool.torch import Loader
 
 
 def targets_of(batch: dict[str, Any], first: int) -> list[dict[str, torch.Tensor]]:
-    """Returns boxes and classes of every sample; `first` is the number that models give to the first class."""
-    rows = range(len(batch["image"]))
-    return [{"boxes": batch["boxes"].row(i).reshape(-1, 4), "labels": batch["labels"].row(i) + first} for i in rows]
+    """Returns boxes, classes and perhaps masks of every sample; `first` is the number that models give to the first class."""
+    names = [name for name in ("boxes", "labels", "masks") if name in batch]
+    targets = [{name: batch[name].row(i) for name in names} for i in range(len(batch["image"]))]
+    return [target | {"labels": target["labels"] + first} for target in targets]
 
 
 @torch.no_grad()
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--checkpoint", default="checkpoint.pt")
+    parser.add_argument("--masks", action="store_true", help="train Mask R-CNN on the masks of objects")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
     steps = [
@@ -57,10 +59,14 @@ def main() -> None:
         st.RandomHorizontalFlip(),
         st.RandomPhotometricDistort(),
     ]
-    loader = Loader(train, args.batch_size, [st.Image(steps, dtype="float32"), st.Objects()])
+    loader = Loader(train, args.batch_size, [st.Image(steps, dtype="float32"), st.Objects(masks=args.masks)])
     plain = st.Image([st.ResizeTo((args.size, args.size))], dtype="float32")
     test = Loader(val, args.batch_size, [plain, st.Objects()], order=st.Sequential())
-    model = detection.ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=args.classes)
+    options: dict[str, Any] = {"weights": None, "weights_backbone": None, "num_classes": args.classes}
+    if args.masks:
+        model = detection.maskrcnn_resnet50_fpn(**options, min_size=args.size, max_size=args.size)
+    else:
+        model = detection.ssdlite320_mobilenet_v3_large(**options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):

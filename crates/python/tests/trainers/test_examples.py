@@ -35,6 +35,7 @@ PROGRAMS = {
     "timm_train": (("timm",), ["--model", "test_resnet", "--checkpoint", "run.pt"], []),
     "dino_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
+    "detection_train --masks": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt", "--masks"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
     "language_train": (("torch",), ["--vocabulary", "50", "--capacity", "64", "--batch-size", "4", "--checkpoint", "run.pt"], []),
@@ -65,12 +66,12 @@ def prepared(monkeypatch, tmp_path):
 RAY = "ray_train"
 
 #: Programs that need more than images and labels.
-ANNOTATED = ("detection_train", "segmentation_train", "clip_train", "language_train")
+ANNOTATED = ("detection_train", "detection_train --masks", "segmentation_train", "clip_train", "language_train")
 
 
 @pytest.fixture(scope="session")
 def annotated(tmp_path_factory):
-    """Photographs with a box, a label map and a caption."""
+    """Photographs with a box, a polygon, a label map and a caption."""
     folder = tmp_path_factory.mktemp("annotated") / "dataset"
     random = np.random.default_rng(7)
     for split in ("train", "single"):
@@ -84,6 +85,7 @@ def annotated(tmp_path_factory):
                 stored = io.BytesIO()
                 Image.fromarray(labels).save(stored, "PNG")
                 box = {"bbox": [[float(left), float(top), 18.0, 18.0]], "category": [number % 3]}
+                box["segmentation"] = [[[float(x) for x in (left, top, left + 18, top, left + 9, top + 18)]]]
                 tokens = 1 + np.arange(5 + number % 3 * 16) % 40
                 writer.write(
                     {"key": f"{number}", "image": image, "objects": box, "mask": stored.getvalue(), "tokens": tokens}
@@ -119,7 +121,7 @@ def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypa
         pytest.skip(f"{missing} is not installed")
     if name == "video_train":
         dataset = clips(tmp_path)
-    path = EXAMPLES / f"{name}.py"
+    path = EXAMPLES / f"{name.split()[0]}.py"
     if name != "language_train":
         options = ["--size", "32", *options]
     monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, "--epochs", "1")])

@@ -64,7 +64,7 @@ def objects_of(batch: Mapping[str, Any], row: int) -> Objects | None:
 def colored(labels: np.ndarray) -> np.ndarray:
     """Returns a label map `[H, W]` as `[H, W, 3]` uint8: label 0 is black, the largest value of the type, which losses ignore, is
     white."""
-    picture = PALETTE[labels % len(PALETTE)]
+    picture: np.ndarray = PALETTE[labels % len(PALETTE)]
     picture[labels == 0] = 0
     picture[labels == np.iinfo(labels.dtype).max] = 255
     return picture

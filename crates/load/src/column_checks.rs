@@ -25,7 +25,7 @@ pub(crate) fn expected_bytes(
         let mut example = None;
         let cells = ragged.iter().map(|column| {
             let mut cell = column.cell();
-            column.read(number, record, &mut example, &mut cell).ok()?;
+            column.read(number, record, &mut example, (None, &mut cell)).ok()?;
             // Stored in the row's cell and in the column's array, both of which grow by doubling.
             Some(4 * cell.held())
         });
@@ -41,7 +41,7 @@ pub(crate) fn expected_bytes(
 pub(crate) fn expected_masks(boxes: &ResolvedColumn, mask: u64, splits: &Splits, stored: &SampledRecords) -> u64 {
     let count = |number: usize, record: &Record| {
         let mut cell = boxes.cell();
-        boxes.read(number, record, &mut None, &mut cell).ok()?;
+        boxes.read(number, record, &mut None, (None, &mut cell)).ok()?;
         Some((cell.len() / BOX) as u64)
     };
     let counts = sampled(splits, stored, count);
@@ -86,7 +86,7 @@ fn check_record(columns: &[ResolvedColumn], split: &Split, number: usize, record
     let mut example = None;
     for column in columns {
         if let Err(SampleError::Values { feature, expected, found }) =
-            column.read(number, record, &mut example, &mut column.cell())
+            column.read(number, record, &mut example, (None, &mut column.cell()))
             && (first || found > expected)
         {
             let key = record.key().map_or_else(|_| String::new(), |key| String::from_utf8_lossy(&key).into_owned());

@@ -6,9 +6,10 @@ use crate::classes::{ResolvedClasses, describe};
 use crate::column_values::Values;
 use crate::error::{Error, Result, SampleError};
 use crate::features::{Features, wrong_layout};
+use crate::image::SampleDraws;
 use crate::options::{CLASSES, Classes, Column, Layout};
 use crate::splits::Splits;
-use shardtool_format::example::{BytesList, Example, Feature, Logical};
+use shardtool_format::example::{Example, Feature, Logical};
 use shardtool_format::manifest::DType;
 use shardtool_read::{Record, Shard};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ const MASKED_LABEL: i64 = -100;
 pub(crate) struct ResolvedColumn {
     pub(crate) feature: String,
     pub(crate) shape: Shape,
+    /// Whether one of the values is drawn.
+    draws: bool,
     /// Which class ids it holds; they are mapped from those of each split.
     class_ids: Option<ClassIds>,
 }
@@ -86,8 +89,9 @@ impl ResolvedColumn {
     }
 
     fn of(spec: &Column, splits: &Splits, known: &[Features]) -> Result<ResolvedColumn> {
-        let Column { feature, layout } = spec;
+        let Column { feature, draw, layout } = spec;
         let (dtype, scalar) = common_type(feature, splits, known)?;
+        let scalar = scalar || *draw;
         let shape = match (*layout, dtype) {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
             (Layout::Auto, DType::Int64) if scalar => Shape::Int64(1),
@@ -107,7 +111,7 @@ impl ResolvedColumn {
             (Layout::Ragged, DType::Bytes) => return Err(wrong_layout(feature, dtype, "ragged numbers")),
             (Layout::Bytes, _) => return Err(wrong_layout(feature, dtype, "byte strings")),
         };
-        Ok(ResolvedColumn { feature: feature.clone(), shape, class_ids: None })
+        Ok(ResolvedColumn { feature: feature.clone(), shape, draws: *draw, class_ids: None })
     }
 
     /// Returns whether it is the label: one integer, masked as loss functions expect.
@@ -173,13 +177,14 @@ impl ResolvedColumn {
     }
 
     /// Fills a cell from a record of the split with number `split`: from the shard's index if it has the feature, else from the
-    /// Example, which is parsed at most once per record. Masks are left to the image that they belong to.
+    /// Example, which is parsed at most once per record. Masks are left to the image that they belong to. Of several values the first
+    /// is taken where one is to be drawn and there are no draws.
     pub(crate) fn read<'r>(
         &self,
         split: usize,
         record: &'r Record,
         example: &mut Option<Example<'r>>,
-        cell: &mut Cell,
+        (draws, cell): (Option<SampleDraws>, &mut Cell),
     ) -> std::result::Result<(), SampleError> {
         if self.read_index(split, record.shard(), record.row(), cell)? || self.shape == Shape::Masks {
             return Ok(());
@@ -195,17 +200,26 @@ impl ResolvedColumn {
             }
         };
         let feature = feature.unwrap_or(Feature::Empty);
+        let (skipped, most) = match (self.draws, feature.count()) {
+            (true, several @ 1..) => (draws.map_or(0, |draws| draws.value(several)), 1),
+            _ => (0, usize::MAX),
+        };
         match (feature, &mut *cell) {
             (Feature::Int64(list), Cell::Int64(values)) => {
-                values.extend(list.iter());
+                values.extend(list.iter().skip(skipped).take(most));
                 self.map_classes(split, values)?;
             }
-            (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter()),
-            (Feature::Bytes(list), Cell::Float64(values)) => self.extend(values, &list)?,
-            (Feature::Bytes(list), Cell::Uint64(values)) => self.extend(values, &list)?,
+            (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter().skip(skipped).take(most)),
+            (Feature::Bytes(list), Cell::Float64(values)) => {
+                self.extend(values, list.iter().skip(skipped).take(most))?
+            }
+            (Feature::Bytes(list), Cell::Uint64(values)) => {
+                self.extend(values, list.iter().skip(skipped).take(most))?
+            }
             (Feature::Bytes(list), Cell::Bytes(values)) => match feature.count() {
                 0 => {}
                 1 => values.extend_from_slice(list.single().unwrap_or_default()),
+                _ if self.draws => values.extend_from_slice(list.iter().nth(skipped).unwrap_or_default()),
                 found => return Err(self.count(1, found)),
             },
             // A missing text is empty.
@@ -223,15 +237,19 @@ impl ResolvedColumn {
         let mut example = None;
         let cells = columns.iter().map(|column| {
             let (mut cell, column) = (column.cell(), ResolvedColumn { class_ids: None, ..column.clone() });
-            column.read(0, record, &mut example, &mut cell).ok()?;
+            column.read(0, record, &mut example, (None, &mut cell)).ok()?;
             Some(cell)
         });
         cells.collect()
     }
 
     /// Adds the numbers of a logical type.
-    fn extend<T: Logical>(&self, values: &mut Vec<T>, list: &BytesList<'_>) -> std::result::Result<(), SampleError> {
-        for bytes in list.iter() {
+    fn extend<'b, T: Logical>(
+        &self,
+        values: &mut Vec<T>,
+        list: impl Iterator<Item = &'b [u8]>,
+    ) -> std::result::Result<(), SampleError> {
+        for bytes in list {
             values.push(T::from_bytes(bytes).ok_or_else(|| SampleError::Type { feature: self.feature.clone() })?);
         }
         Ok(())

@@ -52,6 +52,14 @@ impl SampleDraws {
         stream.below(u32::try_from(starts).unwrap_or(u32::MAX)) as usize
     }
 
+    /// Returns which of several values of a record is taken, below `values`. Its stream is that of step 0 of the view 2⁶⁴ − 2, which no
+    /// sample has.
+    pub(crate) fn value(self, values: usize) -> usize {
+        let SampleDraws { seed, epoch, source_position } = self;
+        let mut stream = Rng::step(seed, epoch, source_position, u64::MAX - 1, 0);
+        stream.below(u32::try_from(values).unwrap_or(u32::MAX)) as usize
+    }
+
     fn shared(self) -> Stream {
         Stream(Rng::augment(self.seed, self.epoch, self.source_position))
     }

@@ -12,6 +12,10 @@ pub struct Column {
     /// Name of the feature.
     #[schemars(extend("x-positional" = true))]
     pub feature: String,
+    /// Delivers one of the record's values, such as one caption of several, drawn anew for each epoch. Columns that draw from as many
+    /// values get the one at the same place. A text of none is empty.
+    #[serde(default)]
+    pub draw: bool,
     /// How the values are laid out in a batch. Default: as the index says, see [`Layout::Auto`].
     #[serde(default)]
     #[schemars(skip)]
@@ -44,8 +48,13 @@ impl Column {
         Column::with_layout(feature, Layout::Auto)
     }
 
+    /// Returns a column of one value of each record, drawn at random.
+    pub fn drawn(feature: impl Into<String>) -> Self {
+        Column { draw: true, ..Column::new(feature) }
+    }
+
     /// Returns a column in a layout.
     pub fn with_layout(feature: impl Into<String>, layout: Layout) -> Self {
-        Column { feature: feature.into(), layout }
+        Column { feature: feature.into(), draw: false, layout }
     }
 }

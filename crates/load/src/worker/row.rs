@@ -241,7 +241,7 @@ impl<'e> SampleRow<'_, 'e, '_> {
         let cells = &mut self.target.out.cells;
         let mut example = None;
         for (column, cell) in config.columns.iter().zip(cells.iter_mut()) {
-            column.read(self.at.number, record, &mut example, cell)?;
+            column.read(self.at.number, record, &mut example, (Some(draws), cell))?;
         }
         if let Some(packing) = config.plan.packing() {
             let expected = packing.tokens(self.sample.source_position) as usize;

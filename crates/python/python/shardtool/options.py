@@ -489,12 +489,18 @@ class Column(Option):
     ----------
     feature
         Name of the feature.
+    draw
+        Delivers one of the record's values, such as one caption of several, drawn anew for each epoch. Columns that draw from
+        as many values get the one at the same place. A text of none is empty.
     """
 
     feature: str
+    _: KW_ONLY
+    draw: bool = False
 
     _checks: ClassVar[Mapping[str, Check]] = {
         "feature": option.text,
+        "draw": option.flag,
     }
     _positional: ClassVar[int] = 1
 

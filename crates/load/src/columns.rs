@@ -7,7 +7,7 @@ use crate::column_values::Values;
 use crate::error::{Error, Result, SampleError};
 use crate::features::{Features, wrong_layout};
 use crate::image::SampleDraws;
-use crate::options::{CLASSES, Classes, Column, Layout};
+use crate::options::{CLASSES, Classes, Column, InvalidOptions, Layout};
 use crate::splits::Splits;
 use shardtool_format::example::{Example, Feature, Logical};
 use shardtool_format::manifest::DType;
@@ -53,6 +53,8 @@ pub(crate) enum Shape {
     RaggedFloat,
     RaggedFloat64,
     RaggedUint64,
+    /// 1 at each class id of a record, 0 at the other classes.
+    MultiHot(usize),
     /// Masks of objects, which are drawn from texts.
     Masks,
     Bytes,
@@ -74,9 +76,9 @@ impl ResolvedColumn {
         let label = common_label(splits, &known)?;
         let mut columns =
             specs.iter().map(|spec| ResolvedColumn::of(spec, splits, &known)).collect::<Result<Vec<_>>>()?;
-        let of = |column: &ResolvedColumn| match column.cell() {
-            Cell::Int64(_) if label == Some(&column.feature) => Some(ClassesOf::Records),
-            Cell::Int64(_) if column.feature == CLASSES => Some(ClassesOf::Objects),
+        let of = |column: &ResolvedColumn| match column.dtype() {
+            DType::Int64 if label == Some(&column.feature) => Some(ClassesOf::Records),
+            DType::Int64 if column.feature == CLASSES => Some(ClassesOf::Objects),
             _ => None,
         };
         if columns.iter().any(|column| of(column).is_some()) {
@@ -89,9 +91,20 @@ impl ResolvedColumn {
     }
 
     fn of(spec: &Column, splits: &Splits, known: &[Features]) -> Result<ResolvedColumn> {
-        let Column { feature, draw, layout } = spec;
+        let Column { feature, draw, multi_hot, layout } = spec;
         let (dtype, scalar) = common_type(feature, splits, known)?;
         let scalar = scalar || *draw;
+        if let Some(classes) = *multi_hot {
+            return match (dtype, classes) {
+                (_, 0) => Err(Error::Zero { option: "multi_hot" }),
+                _ if *draw => Err(InvalidOptions::DrawnMultiHot { feature: feature.clone() }.into()),
+                (DType::Int64, _) => {
+                    let shape = Shape::MultiHot(classes as usize);
+                    Ok(ResolvedColumn { feature: feature.clone(), shape, draws: false, class_ids: None })
+                }
+                (dtype, _) => Err(wrong_layout(feature, dtype, "class ids")),
+            };
+        }
         let shape = match (*layout, dtype) {
             (Layout::Numbers { width: 0 }, _) => return Err(Error::Zero { option: "width" }),
             (Layout::Auto, DType::Int64) if scalar => Shape::Int64(1),
@@ -127,6 +140,7 @@ impl ResolvedColumn {
     /// Returns the type of its values.
     pub(crate) fn dtype(&self) -> DType {
         match self.cell() {
+            _ if self.is_multi_hot() => DType::Int64,
             Cell::Int64(_) => DType::Int64,
             Cell::Float(_) => DType::Float,
             Cell::Float64(_) => DType::Float64,
@@ -140,7 +154,7 @@ impl ResolvedColumn {
     pub(crate) fn cell(&self) -> Cell {
         match self.shape {
             Shape::Int64(_) | Shape::RaggedInt64 => Cell::Int64(vec![]),
-            Shape::Float(_) | Shape::RaggedFloat => Cell::Float(vec![]),
+            Shape::Float(_) | Shape::RaggedFloat | Shape::MultiHot(_) => Cell::Float(vec![]),
             Shape::Float64(_) | Shape::RaggedFloat64 => Cell::Float64(vec![]),
             Shape::Uint64(_) | Shape::RaggedUint64 => Cell::Uint64(vec![]),
             Shape::Masks => Cell::Maps(vec![]),
@@ -157,7 +171,7 @@ impl ResolvedColumn {
     pub(crate) fn row_bytes(&self) -> u64 {
         match self.shape {
             Shape::Int64(width) | Shape::Float64(width) | Shape::Uint64(width) => 16 * width as u64,
-            Shape::Float(width) => 8 * width as u64,
+            Shape::Float(width) | Shape::MultiHot(width) => 8 * width as u64,
             _ => 8,
         }
     }
@@ -172,6 +186,7 @@ impl ResolvedColumn {
     pub(crate) fn width(&self) -> Option<usize> {
         match self.shape {
             Shape::Int64(width) | Shape::Float(width) | Shape::Float64(width) | Shape::Uint64(width) => Some(width),
+            Shape::MultiHot(width) => Some(width),
             _ => None,
         }
     }
@@ -209,6 +224,12 @@ impl ResolvedColumn {
                 values.extend(list.iter().skip(skipped).take(most));
                 self.map_classes(split, values)?;
             }
+            (Feature::Int64(list), Cell::Float(values)) if self.is_multi_hot() => {
+                let mut ids: Vec<_> = list.iter().collect();
+                self.map_classes(split, &mut ids)?;
+                self.set_hot(&ids, values)?;
+            }
+            (Feature::Empty, Cell::Float(values)) if self.is_multi_hot() => self.set_hot(&[], values)?,
             (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter().skip(skipped).take(most)),
             (Feature::Bytes(list), Cell::Float64(values)) => {
                 self.extend(values, list.iter().skip(skipped).take(most))?
@@ -241,6 +262,22 @@ impl ResolvedColumn {
             Some(cell)
         });
         cells.collect()
+    }
+
+    /// Returns whether it has a number for each class.
+    pub(crate) fn is_multi_hot(&self) -> bool {
+        matches!(self.shape, Shape::MultiHot(_))
+    }
+
+    /// Writes 1 at each class id, 0 elsewhere.
+    fn set_hot(&self, ids: &[i64], values: &mut Vec<f32>) -> std::result::Result<(), SampleError> {
+        let classes = self.width().unwrap_or(0);
+        values.resize(classes, 0.0);
+        for id in ids {
+            let value = usize::try_from(*id).ok().and_then(|id| values.get_mut(id));
+            *value.ok_or_else(|| SampleError::MultiHot { feature: self.feature.clone(), id: *id, classes })? = 1.0;
+        }
+        Ok(())
     }
 
     /// Adds the numbers of a logical type.
@@ -282,7 +319,7 @@ impl ResolvedColumn {
     /// As [`ResolvedColumn::read_index`], without mapping labels to class ids.
     fn stored_in_index(&self, shard: &Shard, row: u64, cell: &mut Cell) -> std::result::Result<bool, SampleError> {
         cell.clear();
-        if self.shape != Shape::Bytes && self.width() != Some(1) {
+        if (self.shape != Shape::Bytes && self.width() != Some(1)) || self.is_multi_hot() {
             return Ok(false);
         }
         let bytes = || Ok::<_, SampleError>(shard.feature_bytes(&self.feature)?.and_then(|c| c.get(row)));
@@ -329,7 +366,7 @@ impl ResolvedColumn {
         let offsets = vec![0];
         match self.shape {
             Shape::Int64(_) => Values::Int64(vec![]),
-            Shape::Float(_) => Values::Float(vec![]),
+            Shape::Float(_) | Shape::MultiHot(_) => Values::Float(vec![]),
             Shape::Float64(_) => Values::Float64(vec![]),
             Shape::Uint64(_) => Values::Uint64(vec![]),
             Shape::RaggedInt64 => Values::RaggedInt64 { offsets, values: vec![] },

@@ -358,9 +358,9 @@ fn resolve_images(
     views.lists().try_for_each(|views| check_views(images, views))?;
     let classes = columns.iter().find_map(ResolvedColumn::classes).map_or(0, |classes| classes.names().len());
     images.mixing = Mixing::resolve(&config.batch_transform, images.objects.is_some(), classes)?;
-    if images.mixing.as_ref().is_some_and(|mixing| mixing.classes > 0) && !columns.iter().any(ResolvedColumn::is_label)
-    {
-        return Err(Error::Mixing { reason: "the batch has no integer label" });
+    let has_label = columns.iter().any(|column| column.is_label() || column.is_multi_hot());
+    if images.mixing.as_ref().is_some_and(|mixing| mixing.classes > 0) && !has_label {
+        return Err(Error::Mixing { reason: "the batch has no integer label, and no column that is `multi_hot`" });
     }
     let Images { clip, masks, .. } = images;
     clip.iter().try_for_each(|clip| features::check_bytes(&clip.feature, "frames", splits))?;

@@ -272,6 +272,13 @@ impl SharedBatch {
             })?;
             table.values[label] = Values::Float(soft);
         }
+        // Labels of images stay where objects are mixed.
+        let mixed = self.config.columns.iter().zip(&mut table.values);
+        for (column, values) in mixed.filter(|(column, _)| column.is_multi_hot() && self.config.objects.is_none()) {
+            if let (Some(width), Values::Float(numbers)) = (column.width(), values) {
+                *numbers = mix.mix_numbers(numbers, &table.valid, width);
+            }
+        }
         if let Some(mosaics) = mix.mosaics()
             && let Some(objects) = &self.config.objects
         {

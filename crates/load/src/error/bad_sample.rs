@@ -88,6 +88,16 @@ pub enum SampleError {
         /// What is wrong with its text.
         problem: String,
     },
+    /// A class id of a record is none of those that its column has.
+    #[error("`{feature}` of the record holds the class id {id}; expected 0 to {}, as `multi_hot` has {classes} classes", classes - 1)]
+    MultiHot {
+        /// The feature.
+        feature: String,
+        /// The class id.
+        id: i64,
+        /// Number of classes.
+        classes: usize,
+    },
     /// The record lacks one of its further images.
     #[error("feature `{feature}` of the record has no image")]
     NoFurtherImage {
@@ -309,6 +319,7 @@ impl SampleError {
             | SampleError::NoMask { .. }
             | SampleError::NoFurtherImage { .. }
             | SampleError::Segmentation { .. }
+            | SampleError::MultiHot { .. }
             | SampleError::FurtherKind { .. }
             | SampleError::FurtherFormat { .. }
             | SampleError::NoArray { .. }

@@ -90,6 +90,18 @@ impl BatchMix {
         Ok(soft)
     }
 
+    /// Mixes rows of `width` numbers as the images are; rows without a sample become 0.
+    pub(crate) fn mix_numbers(&self, values: &[f32], valid: &[bool], width: usize) -> Vec<f32> {
+        let mut mixed = vec![0.0; values.len()];
+        for (row, numbers) in mixed.chunks_exact_mut(width).enumerate().filter(|(row, _)| valid[*row]) {
+            for (source, share) in self.shares(row) {
+                let source = &values[source * width..][..width];
+                numbers.iter_mut().zip(source).for_each(|(number, value)| *number += share as f32 * value);
+            }
+        }
+        mixed
+    }
+
     /// Returns the rows that a row shows, and the share of each.
     fn shares(&self, row: usize) -> Vec<(usize, f64)> {
         match &self.drawn {

@@ -16,6 +16,11 @@ pub struct Column {
     /// values get the one at the same place. A text of none is empty.
     #[serde(default)]
     pub draw: bool,
+    /// Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, 0 elsewhere, and for a record without any. The number of
+    /// classes; ids are 0 and more. Batch transforms mix the rows as their images.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub multi_hot: Option<u32>,
     /// How the values are laid out in a batch. Default: as the index says, see [`Layout::Auto`].
     #[serde(default)]
     #[schemars(skip)]
@@ -53,8 +58,13 @@ impl Column {
         Column { draw: true, ..Column::new(feature) }
     }
 
+    /// Returns a column of `classes` numbers for each record: 1 at its class ids, 0 elsewhere.
+    pub fn multi_hot(feature: impl Into<String>, classes: u32) -> Self {
+        Column { multi_hot: Some(classes), ..Column::new(feature) }
+    }
+
     /// Returns a column in a layout.
     pub fn with_layout(feature: impl Into<String>, layout: Layout) -> Self {
-        Column { feature: feature.into(), draw: false, layout }
+        Column { feature: feature.into(), draw: false, multi_hot: None, layout }
     }
 }

@@ -30,6 +30,14 @@ pub enum InvalidOptions {
         /// What occurs twice.
         field: String,
     },
+    /// A column that draws one value of those that it delivers all.
+    #[error(
+        "column `{feature}` has `draw` and `multi_hot`: of class ids that are all delivered none is drawn; give one of the two"
+    )]
+    DrawnMultiHot {
+        /// The feature.
+        feature: String,
+    },
     /// Options of pixels that contradict each other.
     #[error("{reason}")]
     Pixels {

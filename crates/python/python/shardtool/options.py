@@ -492,15 +492,20 @@ class Column(Option):
     draw
         Delivers one of the record's values, such as one caption of several, drawn anew for each epoch. Columns that draw from
         as many values get the one at the same place. A text of none is empty.
+    multi_hot
+        Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, 0 elsewhere, and for a record without any. The
+        number of classes; ids are 0 and more. Batch transforms mix the rows as their images.
     """
 
     feature: str
     _: KW_ONLY
     draw: bool = False
+    multi_hot: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
         "feature": option.text,
         "draw": option.flag,
+        "multi_hot": option.optional(option.whole_from(1, 2**32 - 1)),
     }
     _positional: ClassVar[int] = 1
 

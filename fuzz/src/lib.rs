@@ -48,7 +48,23 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tar_in_place", sources::tar_in_place),
     ("parquet_in_place", sources::parquet_in_place),
     ("hub_list", hub_list),
+    ("segmentation", segmentation),
 ];
+
+/// What objects cover: what is accepted can be drawn, in any bit, and other bits stay.
+pub fn segmentation(bytes: &[u8]) {
+    let size = (5, 4);
+    let Ok(segmentation) = serde_json::from_slice::<decode::Segmentation>(bytes) else { return };
+    let drawn = [0, 7].map(|bit| {
+        let mut map = decode::LabelMap::default();
+        map.set(size, decode::LabelDtype::U8, &[0x3c; 20]).expect("a byte for each pixel");
+        map.draw(&segmentation, bit).ok()?;
+        assert!(map.values().iter().all(|value| value & !(1 << bit) == 0x3c), "another bit changed");
+        Some(map.values().iter().map(|value| value >> bit & 1).collect::<Vec<_>>())
+    });
+    assert_eq!(drawn[0], drawn[1]);
+    assert_eq!(drawn[0].is_some(), segmentation.check(size).is_ok());
+}
 
 /// TFRecord frames: an accepted frame is the one that its data frames to.
 pub fn frame(bytes: &[u8]) {

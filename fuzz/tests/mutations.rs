@@ -61,6 +61,12 @@ fn seeds(name: &str, corpus: &[Vec<u8>]) -> Vec<Vec<u8>> {
             r#"[{"type": "file", "oid": "0a", "size": 12, "path": "data/a.tar"}, {"type": "directory", "path": "data/b"}]"#,
             r#"[{"type": "file", "size": 12, "path": "a.parquet", "lfs": {"oid": "0b", "size": 12}}]"#,
         ]),
+        "segmentation" => text(&[
+            "[[0, 0, 3.5, 0.25, 3, 3, 1, 2.75]]",
+            "[[1, 1, 2, 1, 2, 2], [0, 0, 4, 0, 4, 4, 0, 4]]",
+            r#"{"size": [4, 5], "counts": [3, 4, 2, 5, 6]}"#,
+            r#"{"size": [4, 5], "counts": "34251"}"#,
+        ]),
         "conversion" => converted(),
         "fax" => vec![
             // A white row and rows like it in Group 4; end-of-line codes, and a white row in Group 3.

@@ -170,6 +170,11 @@ impl LabelMap {
         2 * u64::from(width) * u64::from(height)
     }
 
+    /// Returns the values, `[H, W]`, little-endian where they have 16 bits.
+    pub fn values(&self) -> &[u8] {
+        &self.data
+    }
+
     /// Returns the type of the decoded values.
     pub(crate) fn dtype(&self) -> LabelDtype {
         self.dtype

@@ -1,4 +1,4 @@
-"""One of several values of each record, such as captions: drawn as order-spec.md says, anew for each epoch, resumable."""
+"""One of several values of each record, such as captions: drawn as order-spec.md says, again in each epoch, resumable."""
 
 import pathlib
 import sys

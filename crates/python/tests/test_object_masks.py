@@ -84,8 +84,8 @@ def test_masks_are_those_of_pycocotools(tmp_path):
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
-    """Samples of one size with up to 14 objects, and a label map whose bits are their masks. Two of the pixels' channels tell the
-    sample, and the first eight objects."""
+    """Samples of one size with up to 14 objects, and a label map whose bits are their masks. The channels of the pixels
+    hold the objects' bits and the number of the sample."""
     folder = tmp_path_factory.mktemp("scenes")
     random = np.random.default_rng(7)
     with st.Writer(folder / "set", "train") as writer:
@@ -147,7 +147,7 @@ def test_masks_follow_every_step_as_label_maps_do(scenes, name, cached):
 
 
 def test_masks_move_with_mosaics(scenes):
-    """The pixels tell which sample and which objects they show."""
+    """The pixels say which sample and which objects they show."""
     fields = [st.Image([st.CenterCrop((48, 60))]), st.Objects(masks=True, properties=[NUMBER], min_size=1, min_area=1)]
     options = {"order": st.Shuffled(5), "workers": 1, "batch_transform": st.Mosaic(p=0.8)}
     compared = partial = 0

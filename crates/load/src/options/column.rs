@@ -12,7 +12,7 @@ pub struct Column {
     /// Name of the feature.
     #[schemars(extend("x-positional" = true))]
     pub feature: String,
-    /// Delivers one of the record's values, such as one caption of several, drawn anew for each epoch. Columns that draw from as many
+    /// Delivers one of the record's values, such as one caption of several, drawn again in each epoch. Columns that draw from as many
     /// values get the one at the same place. A text of none is empty.
     #[serde(default)]
     pub draw: bool,

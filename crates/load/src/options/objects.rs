@@ -40,7 +40,7 @@ pub struct Objects {
     #[schemars(inner(range(max = 4_294_967_295u64)))]
     pub flip_index: Option<Vec<usize>>,
     /// Adds `"masks"`: what each object covers, as pycocotools draws it on the stored image, moved with the image by nearest neighbour.
-    /// An object of which nothing else is known than its box makes its sample a bad one.
+    /// An object that has a box and no text to draw makes its sample a bad one.
     pub masks: bool,
     /// Feature with a JSON text for each object, from which its mask is drawn: polygons in pixels of the stored image, or run lengths
     /// of it (COCO's `counts`, also compressed).

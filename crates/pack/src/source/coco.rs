@@ -53,7 +53,7 @@ impl Image {
             return Ok(self);
         }
         let url = self.others.get("coco_url").and_then(Value::as_str).unwrap_or_default();
-        // A query or a fragment is no part of the path.
+        // The path ends before a query or a fragment.
         let url = url.split(['?', '#']).next().unwrap_or_default();
         match url.rsplit('/').take(2).collect::<Vec<_>>()[..] {
             [file, folder] if !file.is_empty() && !folder.is_empty() && folder != ".." && file != ".." => {

@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["Objects", "colored", "objects_of"]
 
-#: Colours that colour-blind people can tell apart (Paul Tol's scheme *muted*); class n has the colour n modulo their number.
+#: Colours that colour-blind people distinguish (Paul Tol's scheme *muted*); class n has the colour n modulo their number.
 PALETTE = np.array(
     [
         (51, 34, 136), (204, 102, 119), (17, 119, 51), (221, 204, 119), (136, 204, 238),

@@ -244,7 +244,7 @@ class Objects(Option):
         sides.
     masks
         Adds `"masks"`: what each object covers, as pycocotools draws it on the stored image, moved with the image by nearest
-        neighbour. An object of which nothing else is known than its box makes its sample a bad one.
+        neighbour. An object that has a box and no text to draw makes its sample a bad one.
     segmentation
         Feature with a JSON text for each object, from which its mask is drawn: polygons in pixels of the stored image, or run
         lengths of it (COCO's `counts`, also compressed).
@@ -490,7 +490,7 @@ class Column(Option):
     feature
         Name of the feature.
     draw
-        Delivers one of the record's values, such as one caption of several, drawn anew for each epoch. Columns that draw from
+        Delivers one of the record's values, such as one caption of several, drawn again in each epoch. Columns that draw from
         as many values get the one at the same place. A text of none is empty.
     multi_hot
         Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, 0 elsewhere, and for a record without any. The

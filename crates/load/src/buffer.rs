@@ -98,6 +98,7 @@ impl Drop for HostBuffer {
 
 /// Bytes of any number in memory of their own, aligned to 64 bytes. Who owns the batch that they belong to may write them, as it may
 /// write its images ([`BatchBuffer`]).
+#[derive(Default)]
 pub struct OwnedBytes {
     /// `None` for no bytes.
     buffer: Option<Box<dyn BatchBuffer>>,
@@ -131,12 +132,6 @@ impl OwnedBytes {
     /// Returns a pointer to the first byte; dangling for no bytes.
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.buffer.as_ref().map_or(NonNull::dangling(), |buffer| buffer.as_ptr())
-    }
-}
-
-impl Default for OwnedBytes {
-    fn default() -> Self {
-        OwnedBytes { buffer: None, len: 0 }
     }
 }
 

@@ -23,11 +23,11 @@ mod write;
 pub(crate) use bounded::SampleCache;
 pub(crate) use clip::{Frame, PlannedClips, write_clips};
 pub use draws::{SampleDraws, StepDraws};
-pub(crate) use object_masks::{OBJECTS, write_object_masks};
+pub(crate) use object_masks::OBJECTS;
 pub(crate) use planned::PlannedImage;
 use shardtool_decode::PixelFormat;
 pub(crate) use stored::further;
-pub(crate) use write::{DecodeScratch, Decoding, ScratchBytes, write_row};
+pub(crate) use write::{DecodeScratch, Decoding, ScratchBytes, write_object_masks, write_row};
 
 /// Returns the number of pixels of a size.
 pub(crate) fn pixels((width, height): (u32, u32)) -> u64 {

@@ -3,8 +3,9 @@
 use super::SampleDraws;
 use super::bounded::Bounded;
 use super::draws::StepDraws;
+use super::image_bytes;
+use super::object_masks::ObjectTexts;
 use super::stored::{self, StoredImage};
-use super::{image_bytes, object_masks};
 use crate::cell::Cell;
 use crate::error::SampleError;
 use crate::groups::Images;
@@ -27,8 +28,8 @@ pub(crate) struct PlannedImage<'r> {
     pub(super) geometries: Geometries,
     /// Where its objects lie in the result.
     objects: MappedBoxes,
-    /// What those that are left cover, as texts with the objects' numbers; empty without masks.
-    pub(super) segmentations: Vec<(usize, &'r [u8])>,
+    /// What those that are left cover.
+    pub(super) segmentations: ObjectTexts<'r>,
     /// Upper bound in bytes on the memory that decoding and transforming need.
     pub(crate) scratch: u64,
 }
@@ -166,10 +167,12 @@ impl<'r> PlannedImage<'r> {
         let of_masks = masks.iter().zip(&images.masks).map(of_mask).max().unwrap_or(0);
         let objects = objects.map(|(columns, _)| (columns, columns.mapped(&geometries.views[0].plan, &boxes)));
         let (segmentations, objects) = match objects {
-            Some((columns, objects)) => (object_masks::texts(record, columns, &objects)?, objects),
-            None => (vec![], vec![]),
+            Some((columns, objects)) => (ObjectTexts::of(record, columns, &objects)?, objects),
+            None => Default::default(),
         };
-        let of_objects = object_masks::scratch_bytes(&segmentations, stored.size, &geometries);
+        // Objects have one view.
+        let moves = (&geometries.views[0].plan, geometries.bounded.as_ref());
+        let of_objects = segmentations.scratch_bytes(stored.size, moves);
         let scratch = decoding + after + of_masks + of_objects;
         Ok(PlannedImage { stored, encoded, more, by_nearest, masks, geometries, objects, segmentations, scratch })
     }

@@ -2,6 +2,7 @@
 
 use super::bounded::{CachedImage, SampleCache};
 use super::image_bytes;
+use super::object_masks::NotWritten;
 use super::planned::{Geometries, PlannedImage, PlannedView, options, value_options};
 use super::stored::StoredImage;
 use crate::arrays::ArrayScratch;
@@ -9,6 +10,7 @@ use crate::buffer::{RowMut, RowPixels};
 use crate::error::SampleError;
 use crate::groups::Images;
 use crate::meters::WorkerMeters;
+use crate::objects::ObjectColumns;
 use crate::options::Mask;
 use shardtool_decode::{
     DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelFn,
@@ -148,6 +150,28 @@ pub(crate) fn write_row(
     }
     meters.decode.add(start.elapsed(), 0);
     Ok(())
+}
+
+/// Writes the masks of the objects that are left of a planned image, as maps with a bit for each of eight objects.
+///
+/// # Errors
+/// [`SampleError::Segmentation`].
+pub(crate) fn write_object_masks(
+    planned: &PlannedImage<'_>,
+    columns: &ObjectColumns,
+    maps: &mut Vec<u8>,
+    DecodeScratch { labels, views: ViewScratch { transform, bounded: buffer, .. }, .. }: &mut DecodeScratch,
+) -> Result<(), SampleError> {
+    let Geometries { views, bounded, .. } = &planned.geometries;
+    let moves = (&views[0].plan, bounded.as_ref());
+    let written = planned.segmentations.write(planned.stored.size, moves, maps, (labels, buffer, transform));
+    written.map_err(|error| match error {
+        NotWritten::Moved(error) => error.into(),
+        NotWritten::Text { object, problem } => {
+            let feature = columns.segmentation().unwrap_or_default().to_owned();
+            SampleError::Segmentation { feature, object, problem }
+        }
+    })
 }
 
 impl Decoding<'_> {

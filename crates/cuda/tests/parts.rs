@@ -9,7 +9,7 @@ use shardtool_cuda::{
     Column, Config, Device, DeviceBatch, DeviceLoader, Dtype, Element, Error, Feed, HostArray, HostBatch, Layout,
     OnExhausted, Output, PackedRows, Part, PinnedAlloc, Rows, Value,
 };
-use shardtool_load::{BatchAlloc, BatchBuffer, ObjectRole, Values};
+use shardtool_load::{BatchAlloc, BatchBuffer, ObjectRole, OwnedBytes, Values};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -159,7 +159,7 @@ fn rows(number: u64, Size { n, ragged, .. }: Size) -> Rows {
                 item: vec![2, 2],
                 ..Column::new(
                     "covered",
-                    Values::RaggedUint8 { offsets: offsets(4 * ragged), values: vec![1; 4 * ragged].into() },
+                    Values::RaggedUint8 { offsets: offsets(4 * ragged), values: OwnedBytes::of(&vec![1; 4 * ragged]) },
                     None,
                 )
             },

@@ -115,6 +115,16 @@ impl OwnedBytes {
         Ok(OwnedBytes { buffer, len: bytes })
     }
 
+    /// Copies bytes.
+    ///
+    /// # Panics
+    /// If there is no memory, as `Vec` does.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut owned = OwnedBytes::alloc(bytes.len()).expect("memory for a copy");
+        owned.copy_from_slice(bytes);
+        owned
+    }
+
     /// Returns the number of bytes that were allocated.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| buffer.len())
@@ -152,21 +162,9 @@ impl DerefMut for OwnedBytes {
     }
 }
 
-impl From<Vec<u8>> for OwnedBytes {
-    /// Copies the bytes.
-    ///
-    /// # Panics
-    /// If there is no memory, as `Vec` does.
-    fn from(bytes: Vec<u8>) -> Self {
-        let mut owned = OwnedBytes::alloc(bytes.len()).expect("memory for a copy");
-        owned.copy_from_slice(&bytes);
-        owned
-    }
-}
-
 impl Clone for OwnedBytes {
     fn clone(&self) -> Self {
-        self.to_vec().into()
+        OwnedBytes::of(self)
     }
 }
 

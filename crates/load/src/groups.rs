@@ -74,6 +74,12 @@ impl Groups {
         different(groups.columns.iter().map(|column| &column.feature))?;
         different(masks.iter().map(|mask: &Mask| &mask.feature))?;
         different(more.iter().map(|further: &FurtherImage| &further.feature))?;
+        if let Some(objects) = objects.as_ref().filter(|objects: &&Objects| objects.masks)
+            && groups.columns.iter().any(|column| column.feature == objects.segmentation)
+        {
+            // The batch has what is drawn in its place.
+            return Err(InvalidOptions::Twice { field: format!("{:?}", objects.segmentation) }.into());
+        }
         groups.records = record.is_some();
         if let Some(images) = &mut groups.images {
             (images.more, images.masks, images.objects) = (more, masks, objects);

@@ -122,7 +122,10 @@ impl ResolvedConfig {
                 None => {
                     let masks = objects.as_ref().filter(|objects| objects.masks.is_some()).map_or(0, |objects| {
                         let mask = views.lists().flatten().map(|view| pixels(view.pipeline.output_size())).max();
-                        column_checks::expected_masks(&columns[objects.boxes], mask.unwrap_or(0), &splits, &sampled)
+                        // Those of a mosaic exist next to the ones that it is made of, and a row has parts of four.
+                        let times = if config.batch_transform.is_empty() { 1 } else { 3 };
+                        let boxes = &columns[objects.boxes];
+                        times * column_checks::expected_masks(boxes, mask.unwrap_or(0), &splits, &sampled)
                     });
                     masks + column_checks::expected_bytes(&columns, &splits, &sampled, keeps_records)
                 }

@@ -130,7 +130,9 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
     match error {
         E::Read(error) => read(py, error),
         E::Order(error) => order(py, error),
-        E::Budget(_) | E::Scratch { .. } | E::ArrayScratch { .. } | E::Alloc { .. } => plain(py, "BudgetError", &error),
+        E::Budget(_) | E::Scratch { .. } | E::MaskScratch { .. } | E::ArrayScratch { .. } | E::Alloc { .. } => {
+            plain(py, "BudgetError", &error)
+        }
         E::Starved { .. } => plain(py, "StarvedError", &error),
         E::BadSample(ref sample) | E::NoSubstitute { ref sample, .. } | E::TooManyBad { last: ref sample, .. } => {
             bad_sample(py, sample, &Chain(&error).to_string())

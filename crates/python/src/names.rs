@@ -71,13 +71,13 @@ fn members(config: &Config, on_device: bool) -> Vec<Member> {
             }
             Field::Objects(objects) => {
                 // Each is kept for its role, whether this batch has it or not.
-                let roles = [ObjectRole::Boxes, ObjectRole::Labels, ObjectRole::Keypoints, ObjectRole::Masks];
+                let roles = [ObjectRole::Boxes, ObjectRole::Labels, ObjectRole::Keypoints];
+                let roles = roles.into_iter().chain(objects.masks.then_some(ObjectRole::Masks));
                 members.extend(roles.map(|role| (role.name().to_owned(), "what the objects in an image have")));
                 let others = objects.properties.iter().filter(|feature| *feature != CLASSES);
                 members.extend(others.map(|feature| (feature.clone(), "a property of objects")));
                 listed.push(&objects.boxes);
                 listed.extend(objects.properties.iter().chain(&objects.keypoints).map(String::as_str));
-                listed.extend(objects.masks.then_some(&*objects.segmentation));
             }
             Field::Arrays(arrays) => {
                 members.extend(arrays.features.iter().map(|feature| (feature.clone(), "an array")));

@@ -214,6 +214,72 @@ def test_the_writer_takes_what_pycocotools_makes(tmp_path):
         np.testing.assert_array_equal(next(batches)["masks"].row(0), mask[None])
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        [np.array([[2, 3], [20, 3], [20, 15]], np.int32).flatten().tolist()],
+        [list(np.array([2, 3, 20, 3, 20, 15], np.int32))],
+        [np.array([2, 3, 20, 3, 20, 15], np.float32)],
+        [tuple(np.float64(n) for n in (2, 3, 20, 3, 20, 15))],
+    ],
+)
+def test_the_writer_takes_the_numbers_of_numpy(tmp_path, stored):
+    split = write(tmp_path, [[{"bbox": [2, 3, 18, 12], "category": 0, "segmentation": stored}]])
+    expected = coco.decode(coco.merge(coco.frPyObjects([[2, 3, 20, 3, 20, 15]], 20, 30)))
+    with st.Loader(split, 1, [st.Image([st.ResizeTo((20, 30))]), st.Objects(masks=True)]) as loader:
+        np.testing.assert_array_equal(next(iter(loader))["masks"].row(0), expected[None])
+
+
+def test_the_writer_takes_run_lengths_of_numpy(tmp_path):
+    lengths = {"size": [np.int64(20), np.int64(30)], "counts": np.array([7, 93, 500], np.uint32)}
+    split = write(tmp_path, [[{"bbox": [2, 3, 18, 12], "category": 0, "segmentation": lengths}]])
+    with st.Loader(split, 1, [st.Image([st.ResizeTo((20, 30))]), st.Objects(masks=True)]) as loader:
+        assert next(iter(loader))["masks"].row(0).sum() == 93
+
+
+@pytest.mark.parametrize("wrong", [{"v": {1, 2}}, {"v": range(3)}, {"v": float("nan")}, {"v": b"\xff"}])
+def test_the_writer_refuses_what_json_does_not_hold(tmp_path, wrong):
+    with pytest.raises(st.OptionError, match="`objects`: a member of an object is"):
+        write(tmp_path, [[{"bbox": [2, 3, 18, 12], "category": 0, "attributes": wrong}]])
+
+
+def test_objects_that_all_lack_a_segmentation_are_stored(tmp_path):
+    lacking = {"bbox": [2, 3, 18, 12], "category": 0, "segmentation": None}
+    split = write(tmp_path, [[lacking, lacking]])
+    assert split[0]["features"]["image/object/segmentation"] == [b"null", b"null"]
+
+
+def test_masks_and_their_texts_are_not_both_delivered(tmp_path):
+    split = write(tmp_path, [[{"bbox": [2, 3, 18, 12], "category": 0, "segmentation": [[1, 1, 9, 1, 9, 9]]}]])
+    image = st.Image([st.ResizeTo(16)])
+    with pytest.raises(st.OptionError, match="image/object/segmentation"):
+        st.Loader(split, 1, [image, st.Objects(masks=True), st.Column("image/object/segmentation")])
+
+
+def test_texts_that_take_long_to_draw_are_bad_samples(tmp_path):
+    zigzag = [[x for n in range(40_000) for x in ((0, 0) if n % 2 else (29, 20))]]
+    split = write(tmp_path, [[{"bbox": [2, 3, 18, 12], "category": 0, "segmentation": zigzag}]])
+    fields = [st.Image([st.ResizeTo(16)]), st.Objects(masks=True)]
+    with (
+        st.Loader(split, 1, fields, bad_samples=st.BadSamples("error")) as loader,
+        pytest.raises(st.ShardtoolError, match="steps to draw; expected at most"),
+    ):
+        next(iter(loader))
+
+
+def test_a_budget_that_masks_exceed_is_named(tmp_path):
+    few = [[{"bbox": [0, 0, 30, 20], "category": 0, "segmentation": [[0, 0, 30, 0, 30, 20]]}]] * 40
+    many = [few[0] * 300]
+    split = write(tmp_path, few[:5] + many + few[:34])
+    fields = [st.Image([st.ResizeTo(256)]), st.Objects(masks=True)]
+    with (
+        st.Loader(split, 4, fields, memory="12MB", workers=1, order=st.Sequential()) as loader,
+        pytest.raises(st.BudgetError, match="the masks of the 300 objects of record 5"),
+    ):
+        for _ in loader:
+            pass
+
+
 def test_a_dataset_without_segmentations_is_refused(tmp_path):
     split = write(tmp_path, [[{"bbox": [1, 1, 9, 9], "category": 0}]])
     with pytest.raises(st.ShardtoolError, match="image/object/segmentation"):

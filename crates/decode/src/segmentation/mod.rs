@@ -12,6 +12,9 @@ mod parse;
 mod polygon;
 mod runs;
 
+/// Steps that drawing one object takes for each pixel of the image, at most: a hostile text may name its whole area very often.
+const MOST_WORK: u64 = 64;
+
 /// The pixels that an object covers.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -39,6 +42,14 @@ pub enum SegmentationError {
     Points {
         /// Numbers of the polygon.
         numbers: usize,
+    },
+    /// The polygons cover so much, so often, that drawing them would take long.
+    #[error("polygons that take {work} steps to draw; expected at most {most} for an image of this size")]
+    Work {
+        /// Pixels of the polygons' boxes, and pixels that their outlines cross.
+        work: u64,
+        /// What is drawn at most.
+        most: u64,
     },
     /// The runs belong to an image of another size.
     #[error("run lengths of an image of {}x{} pixels, but the stored one has {}x{}", .found.0, .found.1, .expected.0, .expected.1)]
@@ -81,6 +92,17 @@ impl Segmentation {
         }
     }
 
+    /// Returns the outlines of polygons for an image of `size` (width, height).
+    ///
+    /// # Errors
+    /// [`SegmentationError::Work`].
+    fn outlines(polygons: &[Vec<f64>], size: (u32, u32)) -> Result<Vec<polygon::Outline>, SegmentationError> {
+        let outlines: Vec<_> = polygons.iter().map(|polygon| polygon::Outline::new(polygon)).collect();
+        let work = outlines.iter().map(|outline| outline.work(size)).fold(0, u64::saturating_add);
+        let most = MOST_WORK * u64::from(size.0) * u64::from(size.1) + (1 << 20);
+        if work > most { Err(SegmentationError::Work { work, most }) } else { Ok(outlines) }
+    }
+
     /// Sets the bit `bit` of each byte of `map`, `[H, W]`, whose pixel is covered. `changes` is memory that is reused.
     ///
     /// # Errors
@@ -96,7 +118,7 @@ impl Segmentation {
         let mut set = |part: &Part, changes: &mut [u8]| part.set_bits(size.0 as usize, bit, map, changes);
         match self {
             Segmentation::Polygons(polygons) => {
-                for outline in polygons.iter().map(|polygon| polygon::Outline::new(polygon)) {
+                for outline in Self::outlines(polygons, size)? {
                     let part = outline.part(size);
                     part.clear(changes);
                     outline.crossings(part.columns.clone(), |x, y| part.change(changes, x, y));
@@ -200,6 +222,7 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_named() {
         for (text, expected) in [
+            (&format!("[{}[0,0,3,0,3,2]]", "[0,0,3,0,3,2],".repeat(200_000)), "steps to draw; expected at most"),
             ("null", "expected a list of polygons, or `size` and `counts` of run lengths"),
             ("[]", "an empty list"),
             ("[[1, 2, 3, 4]]", "a polygon of 4 numbers"),

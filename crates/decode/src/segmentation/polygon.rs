@@ -6,6 +6,8 @@ use std::ops::Range;
 
 /// Parts that the side of a pixel is divided into.
 const PARTS: f64 = 5.0;
+/// Steps of a crossing, compared with those of a pixel.
+const CROSSING: u64 = 16;
 /// The part in the middle of a pixel.
 const MIDDLE: i64 = 2;
 
@@ -27,6 +29,17 @@ impl Outline {
             pixels.clone().min().unwrap_or(0)..pixels.max().unwrap_or(0)
         };
         Part { columns: range(0, width), rows: range(1, height) }
+    }
+
+    /// Returns how many steps drawing it takes: one for each pixel of its part, and some for each column that a side crosses.
+    pub(super) fn work(&self, size: (u32, u32)) -> u64 {
+        let part = self.part(size);
+        let next = self.0.iter().cycle().skip(1);
+        let crossed = self.0.iter().zip(next).map(|(from, to)| {
+            let [left, right] = [from[0].min(to[0]), from[0].max(to[0])].map(|x| pixel(x, part.columns.end));
+            right.saturating_sub(left.max(part.columns.start)) as u64
+        });
+        (part.columns.len() * part.rows.len()) as u64 + CROSSING * crossed.sum::<u64>() + self.0.len() as u64
     }
 
     /// Calls `cross` with column and row of the first pixel below the outline, for each time that it passes the middle of one of

@@ -284,7 +284,7 @@ impl SharedBatch {
         {
             let held = |values: &[Values]| values.iter().map(Values::held).sum::<u64>();
             let before = held(&table.values);
-            mosaics.compose_objects(objects, &mut table.values);
+            mosaics.compose_objects(objects, &mut table.values)?;
             table.unforeseen += held(&table.values).saturating_sub(before);
         }
         if self.config.defers_mixing() {

@@ -295,6 +295,23 @@ pub enum Error {
         /// Bytes available.
         allowed: u64,
     },
+    /// The masks of an image's objects need more memory than the batches leave in the budget.
+    #[error(
+        "the masks of the {objects} objects of record {record} of {} need {needed} bytes, but the batches leave {allowed}: raise the          memory budget by {} bytes, deliver smaller images or batches, or drop small objects (`min_area`)",
+        shard.display(), needed - allowed
+    )]
+    MaskScratch {
+        /// The shard.
+        shard: PathBuf,
+        /// Record in the shard, from 0.
+        record: u64,
+        /// Objects that are left in the result.
+        objects: usize,
+        /// Bytes needed, with those that decoding the image takes.
+        needed: u64,
+        /// Bytes available.
+        allowed: u64,
+    },
     /// A chunk of an array, or a record that is not mapped, needs more memory than the batches leave in the budget.
     #[error(
         "decoding the arrays of record {record} of {} needs {needed} bytes (a chunk, and the record if its file is not \

@@ -36,6 +36,11 @@ impl<'r> ObjectTexts<'r> {
         Ok(ObjectTexts(left.map(|(text, _)| text).collect()))
     }
 
+    /// Returns the number of objects.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns an upper bound on the bytes that writing the maps takes, and that maps and masks have.
     pub(super) fn scratch_bytes(&self, stored: (u32, u32), (plan, bounded): Moves<'_>) -> u64 {
         let Some(longest) = self.0.iter().map(|(_, text)| text.len() as u64).max() else { return 0 };

@@ -182,6 +182,12 @@ impl<'r> PlannedImage<'r> {
         self.stored.size
     }
 
+    /// Returns how many objects have masks, and the bytes that these take.
+    pub(crate) fn object_masks(&self) -> (usize, u64) {
+        let moves = (&self.geometries.views[0].plan, self.geometries.bounded.as_ref());
+        (self.segmentations.len(), self.segmentations.scratch_bytes(self.stored.size, moves))
+    }
+
     /// Returns whether a view shows a pixel elsewhere than it is stored.
     pub(crate) fn moves_pixels(&self) -> bool {
         let Geometries { views, bounded, .. } = &self.geometries;

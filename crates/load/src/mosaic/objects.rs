@@ -1,7 +1,9 @@
 //! Boxes, points and other values of the objects in mosaics.
 
 use super::Mosaics;
+use crate::buffer::OwnedBytes;
 use crate::column_values::Values;
+use crate::error::{Error, Result};
 use crate::objects::{BOX, ObjectColumns, POINT};
 
 /// An object that a row of the result has.
@@ -18,8 +20,11 @@ struct Kept {
 impl Mosaics {
     /// Moves the objects of a batch: boxes are moved with their images and clipped to the part of the row that shows them; those
     /// that become too small are dropped with their other values. Points outside the part get visibility 0.
-    pub(crate) fn compose_objects(&self, columns: &ObjectColumns, values: &mut [Values]) {
-        let Values::RaggedFloat { offsets, values: boxes } = &values[columns.boxes] else { return };
+    ///
+    /// # Errors
+    /// [`Error::Alloc`].
+    pub(crate) fn compose_objects(&self, columns: &ObjectColumns, values: &mut [Values]) -> Result<()> {
+        let Values::RaggedFloat { offsets, values: boxes } = &values[columns.boxes] else { return Ok(()) };
         let starts: Vec<usize> = offsets.iter().map(|offset| *offset as usize / BOX).collect();
         let boxes = boxes.as_chunks::<BOX>().0;
         let kept: Vec<Vec<Kept>> = (0..self.points.len())
@@ -59,8 +64,8 @@ impl Mosaics {
                     Values::RaggedUint64 { offsets, values }
                 }
                 Values::RaggedUint8 { offsets, values } => {
-                    let (offsets, values) = take(offsets, values, &starts, &kept);
-                    Values::RaggedUint8 { offsets, values: values.into() }
+                    let (offsets, values) = self.masks(offsets, values, &starts, &kept)?;
+                    Values::RaggedUint8 { offsets, values }
                 }
                 _ => unreachable!("values of objects are ragged numbers"),
             };
@@ -80,30 +85,41 @@ impl Mosaics {
                 }
             }
         }
-        if let Some(column) = columns.masks
-            && let Values::RaggedUint8 { offsets, values } = &mut values[column]
-        {
-            self.move_masks(&kept, offsets, values);
-        }
+        Ok(())
     }
 
-    /// Moves masks with their objects, of which each row of the batch has the `kept`.
-    fn move_masks(&self, kept: &[Vec<Kept>], offsets: &[i64], values: &mut [u8]) {
+    /// Returns the masks of the objects that each row keeps, moved with them.
+    ///
+    /// # Errors
+    /// [`Error::Alloc`].
+    fn masks(
+        &self,
+        offsets: &[i64],
+        values: &[u8],
+        starts: &[usize],
+        kept: &[Vec<Kept>],
+    ) -> Result<(Vec<i64>, OwnedBytes)> {
         let (width, height) = self.size;
-        let mut moved = vec![0; width * height];
-        for (row, kept) in kept.iter().enumerate().filter(|(row, _)| self.points[*row].is_some()) {
-            let masks = &mut values[offsets[row] as usize..offsets[row + 1] as usize];
-            for (kept, mask) in kept.iter().zip(masks.chunks_exact_mut(width * height)) {
-                let ([left, top, right, bottom], [x, y]) =
-                    (kept.part.map(|at| at as usize), kept.shift.map(|by| by as isize));
-                moved.fill(0);
-                for line in top..bottom {
-                    let from = line.wrapping_add_signed(-y) * width + left.wrapping_add_signed(-x);
-                    moved[line * width..][left..right].copy_from_slice(&mask[from..from + right - left]);
-                }
-                mask.copy_from_slice(&moved);
+        let mask = width * height;
+        let mut ends = vec![0];
+        ends.extend(kept.iter().scan(0, |end, kept| {
+            *end += (kept.len() * mask) as i64;
+            Some(*end)
+        }));
+        let bytes = kept.iter().map(Vec::len).sum::<usize>() * mask;
+        // All 0.
+        let mut moved = OwnedBytes::alloc(bytes).map_err(|source| Error::Alloc { bytes, source })?;
+        for (kept, moved) in kept.iter().flatten().zip(moved.chunks_exact_mut(mask.max(1))) {
+            debug_assert_eq!(offsets[kept.source] as usize, starts[kept.source] * mask);
+            let mask = &values[(starts[kept.source] + kept.object) * mask..][..mask];
+            let ([left, top, right, bottom], [x, y]) =
+                (kept.part.map(|at| at as usize), kept.shift.map(|by| by as isize));
+            for line in top..bottom {
+                let from = line.wrapping_add_signed(-y) * width + left.wrapping_add_signed(-x);
+                moved[line * width..][left..right].copy_from_slice(&mask[from..from + right - left]);
             }
         }
+        Ok((ends, moved))
     }
 
     /// Returns what a row shows: the source, what is added to positions in it, and the part of the row.

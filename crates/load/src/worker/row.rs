@@ -285,6 +285,9 @@ impl<'e> SampleRow<'_, 'e, '_> {
             Refused::Cancelled => Error::Stopped,
             Refused::TooLarge(allowed) => {
                 let (shard, record, needed) = (self.at.path(), self.at.row, memory.values + scratch.sum());
+                if let Some(objects) = planned.masks_of(scratch.sum()) {
+                    return Error::MaskScratch { shard, record, objects, needed, allowed };
+                }
                 match planned.image_size() {
                     Some((width, height)) => Error::Scratch { shard, record, width, height, needed, allowed },
                     None => Error::ArrayScratch { shard, record, needed, allowed },
@@ -413,6 +416,13 @@ impl Planned<'_> {
                 arrays: arrays.as_ref().map_or(0, |arrays| arrays.scratch),
             },
         }
+    }
+
+    /// Returns the number of objects whose masks are most of `scratch` bytes; `None` if they are not.
+    fn masks_of(&self, scratch: u64) -> Option<usize> {
+        let Planned::Row { image: Some(image), .. } = self else { return None };
+        let (objects, bytes) = image.object_masks();
+        (2 * bytes > scratch).then_some(objects)
     }
 
     /// Returns width and height of the image or the frames.

@@ -35,8 +35,8 @@ else:
 class Ragged(NamedTuple):
     """A column with any number of values per row.
 
-    Row `i` is `values[offsets[i]:offsets[i + 1]]`. The values of boxes and keypoints are arrays themselves: `[M, 4]` and
-    `[M, 3]`. On a device both are a `DeviceArray`, which a framework converts: `row` and `padded` are for the host.
+    Row `i` is `values[offsets[i]:offsets[i + 1]]`. The values of boxes, keypoints and masks are arrays themselves: `[M, 4]`,
+    `[M, 3]` and `[M, H, W]`. On a device both are a `DeviceArray`, which a framework converts: `row` and `padded` are for the host.
     """
 
     #: `[N + 1]` int64, from 0.

@@ -17,6 +17,8 @@ PALETTE = np.array(
     ],
     np.uint8,
 )  # fmt: skip
+#: Masks of an image that are drawn, at most.
+_MOST = 200
 #: Share of a mask's colour in its pixels.
 _OPACITY = 0.45
 
@@ -26,17 +28,19 @@ class Objects:
 
     def __init__(self, boxes: np.ndarray, labels: np.ndarray, masks: np.ndarray | None, points: np.ndarray | None):
         self._boxes, self._masks, self._points = boxes, masks, points
-        self._colors = PALETTE[(labels if len(labels) == len(boxes) else np.zeros(len(boxes), np.int64)) % len(PALETTE)]
+        known = len(labels) == len(boxes) and labels.dtype.kind in "iu"
+        self._colors = PALETTE[(labels if known else np.zeros(len(boxes), np.int64)) % len(PALETTE)]
 
     def drawn(self, image: np.ndarray) -> np.ndarray:
         """Returns `[H, W, 3]` uint8 with the objects on an image, `[H, W, 1 or 3]` uint8."""
         picture = np.repeat(image, 3, 2) if image.shape[2] == 1 else image.copy()
         height, width, _ = picture.shape
         if self._masks is not None and self._masks.shape[1:] == (height, width):
-            for mask, color in zip(self._masks, self._colors, strict=False):
-                covered = mask > 0
-                mixed = picture[covered] * (1 - _OPACITY) + color * _OPACITY
-                picture[covered] = mixed.round().astype(np.uint8)
+            for mask, box, color in zip(self._masks[:_MOST], self._boxes, self._colors, strict=False):
+                left, top, right, bottom = _inside(box, width, height)
+                part, covered = picture[top:bottom, left:right], mask[top:bottom, left:right] > 0
+                mixed = part[covered] * (1 - _OPACITY) + color * _OPACITY
+                part[covered] = mixed.round().astype(np.uint8)
         line = max(1, round(max(height, width) / 160))
         for box, color in zip(self._boxes, self._colors, strict=True):
             left, top, right, bottom = _inside(box, width, height)

@@ -69,7 +69,7 @@ def flatten_objects(value: Any, boxes: Boxes, features: Mapping[str, Any] | None
             if not values:
                 text = features is not None and CLASS not in features and _CLASS_TEXT in features
             flat[_CLASS_TEXT if text else CLASS] = values if text else np.asarray(values or [], _class_type(values))
-        elif any(_is_nested(item) for item in values):
+        elif name == "segmentation" or any(_is_nested(item) for item in values):
             # Polygons, run lengths and the like: one JSON text for each object.
             flat[f"image/object/{name}"] = [_json(item) for item in values]
         else:
@@ -93,8 +93,20 @@ def _plain(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    """Returns the JSON text of a value. The compressed run lengths of pycocotools are bytes."""
-    return json.dumps(value, separators=(",", ":"), default=lambda value: bytes(value).decode("ascii"))
+    """Returns the JSON text of a member of an object. The compressed run lengths of pycocotools are bytes."""
+    try:
+        return json.dumps(value, separators=(",", ":"), default=_json_value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"`objects`: a member of an object is {value!r:.80}, which JSON does not hold: {error}") from error
+
+
+def _json_value(value: Any) -> Any:
+    """Returns a value that JSON has for one that it does not have."""
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("ascii")
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no number, text, list or mapping")
 
 
 def _is_nested(value: Any) -> bool:

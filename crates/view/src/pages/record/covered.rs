@@ -4,7 +4,9 @@ use shardtool_decode::{Plan, Segmentation};
 use std::fmt::Write;
 
 /// Points of all shapes of an image that are drawn, at most.
-const MOST: usize = 50_000;
+const MOST: usize = 20_000;
+/// Positions are drawn up to this many pixels from the corner of the image.
+const FAR: f64 = 1e5;
 
 /// Closed lines around what an object covers, and the number of its class's colour.
 pub(super) struct Covered {
@@ -13,8 +15,8 @@ pub(super) struct Covered {
 }
 
 impl Covered {
-    /// Reads the texts of a record's objects, with the colours of their classes. What cannot be drawn is left out, and so is what
-    /// follows after very many points.
+    /// Reads the texts of a record's objects, with the colours of their classes. What cannot be drawn is left out, and so are
+    /// those that would make very many points.
     pub(super) fn of<'t>(texts: impl Iterator<Item = (&'t [u8], i64)>, size: (u32, u32)) -> Vec<Self> {
         let mut points = 0;
         let mut covered = vec![];
@@ -30,11 +32,11 @@ impl Covered {
                 Segmentation::Runs { lengths, .. } => runs(&lengths, u64::from(size.1)),
                 _ => continue,
             };
-            points += lines.iter().map(Vec::len).sum::<usize>();
-            if points > MOST {
-                break;
+            let more = lines.iter().map(Vec::len).sum::<usize>();
+            if points + more <= MOST {
+                points += more;
+                covered.push(Covered { lines, colour });
             }
-            covered.push(Covered { lines, colour });
         }
         covered
     }
@@ -55,6 +57,7 @@ impl Covered {
         let mut path = String::new();
         for line in &self.lines {
             for (number, [x, y]) in line.iter().enumerate() {
+                let [x, y] = [x, y].map(|at| if at.is_finite() { at.clamp(-FAR, FAR) } else { 0.0 });
                 let _ = write!(path, "{}{x:.1} {y:.1}", if number == 0 { 'M' } else { 'L' });
             }
             path.push('Z');

@@ -222,7 +222,10 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_named() {
         for (text, expected) in [
-            (&format!("[{}[0,0,3,0,3,2]]", "[0,0,3,0,3,2],".repeat(200_000)), "steps to draw; expected at most"),
+            (
+                format!("[{}[0,0,3,0,3,2]]", "[0,0,3,0,3,2],".repeat(200_000)).as_str(),
+                "steps to draw; expected at most",
+            ),
             ("null", "expected a list of polygons, or `size` and `counts` of run lengths"),
             ("[]", "an empty list"),
             ("[[1, 2, 3, 4]]", "a polygon of 4 numbers"),

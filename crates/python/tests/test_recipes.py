@@ -246,13 +246,6 @@ def test_flips_of_points_need_their_order(faces):
             st.flip_index(names)
 
 
-def test_ragged_rows_are_padded():
-    ragged = st.Ragged(np.array([0, 2, 2, 5]), np.arange(20.0).reshape(5, 4))
-    padded = ragged.padded()
-    assert padded.shape == (3, 3, 4) and (padded[0, :2] == ragged.row(0)).all() and not padded[1].any()
-    assert (ragged.padded(1, -1)[1] == -1).all() and (ragged.padded(1)[2, 0] == ragged.row(2)[0]).all()
-
-
 def test_options_of_one_geometry_are_refused_with_views(detection):
     for field, name in ((st.Mask("red"), "`Mask`"), (st.Objects(), "`Objects`")):
         with pytest.raises(st.OptionError, match=f"several views .* {name}: each view has its own geometry"):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+
+from .checks import whole
+from .errors import OptionError, OptionTypeError
 
 __all__ = ["Batch", "Ragged", "image_label"]
 
@@ -36,7 +41,8 @@ class Ragged(NamedTuple):
     """A column with any number of values per row.
 
     Row `i` is `values[offsets[i]:offsets[i + 1]]`. The values of boxes, keypoints and masks are arrays themselves: `[M, 4]`,
-    `[M, 3]` and `[M, H, W]`. On a device both are a `DeviceArray`, which a framework converts: `row` and `padded` are for the host.
+    `[M, 3]` and `[M, H, W]`. On a device both are a `DeviceArray`, which a framework converts: `row` and `padded` are for what
+    it makes of them.
     """
 
     #: `[N + 1]` int64, from 0.
@@ -48,16 +54,72 @@ class Ragged(NamedTuple):
         """Returns the values of row `i`."""
         return self.values[self.offsets[i] : self.offsets[i + 1]]
 
-    def padded(self, length: int | None = None, fill: float = 0) -> np.ndarray:
-        """Returns all rows as one array `[N, length, …]`: values beyond `length` are cut, missing ones are `fill`. Default
-        length: that of the longest row."""
-        counts = np.diff(self.offsets)
-        length = int(counts.max(initial=0)) if length is None else length
-        result = np.full((len(counts), length, *self.values.shape[1:]), fill, self.values.dtype)
+    def padded(self, length: int | None = None, fill: float | None = None, *, cut: bool = False) -> Any:
+        """Returns all rows as one array `[N, length, …]` of numpy, PyTorch or JAX, as the values are, on their device.
+
+        Parameters
+        ----------
+        length
+            Values of each row. Default: those of the longest row.
+        fill
+            What follows the values of a shorter row. Default: 0 for floats and masks. Other integers need one, since 0 is a class
+            or a token: -1, or -100 for losses that ignore it.
+        cut
+            Drops values of a row beyond `length`. Default: a longer row is an error.
+        """
+        pad = _padding_of(self.values)
+        offsets = _on_host(self.offsets)
+        counts = np.diff(offsets)
+        longest = int(counts.max(initial=0))
+        length = longest if length is None else whole("length", length, 0)
+        if longest > length and not cut:
+            row = int(counts.argmax())
+            raise OptionError(
+                f"`length` is {length}, but row {row} has {longest} values: expected at least as many, or `cut=True`, which drops "
+                "the values beyond it"
+            )
+        if fill is None and str(self.values.dtype).rpartition(".")[2] in ("int64", "uint64"):
+            raise OptionError("`fill` is needed for integers, since 0 may be a class or a token: give one that is none, such as -1")
         kept = np.arange(length) < np.minimum(counts, length)[:, None]
-        starts = self.offsets[:-1, None] + np.arange(length)
-        result[kept] = self.values[starts[kept]]
-        return result
+        sources = (offsets[:-1, None] + np.arange(length))[kept]
+        return pad(self.values, kept, sources, 0 if fill is None else fill)
+
+
+def _padding_of(values: Any) -> Callable[[Any, np.ndarray, np.ndarray, float], Any]:
+    """Returns the function that pads arrays of a framework: it takes the values, the places `[N, length]` that have one, the number
+    of the value at each of these, and what the others have."""
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if isinstance(values, np.ndarray):
+        return _pad_numpy
+    if torch is not None and isinstance(values, torch.Tensor):
+        return _pad_torch
+    if jax is not None and isinstance(values, jax.Array):
+        return _pad_jax
+    raise OptionTypeError(f"the values are a {type(values).__name__}: expected an array of numpy, PyTorch or JAX, to which it converts")
+
+
+def _pad_numpy(values: Any, kept: np.ndarray, sources: np.ndarray, fill: float) -> Any:
+    result = np.full((*kept.shape, *values.shape[1:]), fill, values.dtype)
+    result[kept] = values[sources]
+    return result
+
+
+def _pad_torch(values: Any, kept: np.ndarray, sources: np.ndarray, fill: float) -> Any:
+    from_numpy = sys.modules["torch"].from_numpy
+    result = values.new_full((*kept.shape, *values.shape[1:]), fill)
+    result[from_numpy(kept).to(values.device)] = values[from_numpy(sources).to(values.device)]
+    return result
+
+
+def _pad_jax(values: Any, kept: np.ndarray, sources: np.ndarray, fill: float) -> Any:
+    numpy = sys.modules["jax"].numpy
+    result = numpy.full((*kept.shape, *values.shape[1:]), fill, values.dtype, device=values.sharding)
+    return result.at[np.nonzero(kept)].set(values[sources])
+
+
+def _on_host(offsets: Any) -> np.ndarray:
+    """Returns an array of a framework as one of numpy."""
+    return np.asarray(offsets.detach().cpu() if hasattr(offsets, "detach") else offsets)
 
 
 def image_label(batch: dict[str, Any]) -> tuple[Any, Any]:

@@ -38,9 +38,9 @@ class Objects:
         if self._masks is not None and self._masks.shape[1:] == (height, width):
             for mask, box, color in zip(self._masks[:_MOST], self._boxes, self._colors, strict=False):
                 left, top, right, bottom = _inside(box, width, height)
-                part, covered = picture[top:bottom, left:right], mask[top:bottom, left:right] > 0
-                mixed = part[covered] * (1 - _OPACITY) + color * _OPACITY
-                part[covered] = mixed.round().astype(np.uint8)
+                inside, covered = picture[top:bottom, left:right], mask[top:bottom, left:right] > 0
+                mixed = inside[covered] * (1 - _OPACITY) + color * _OPACITY
+                inside[covered] = mixed.round().astype(np.uint8)
         line = max(1, round(max(height, width) / 160))
         for box, color in zip(self._boxes, self._colors, strict=True):
             left, top, right, bottom = _inside(box, width, height)

@@ -19,6 +19,9 @@ pub enum Error {
     /// A normalisation that no type of pixels can hold.
     #[error(transparent)]
     Output(#[from] shardtool_decode::OutputError),
+    /// What an object covers cannot be drawn.
+    #[error(transparent)]
+    Segmentation(#[from] shardtool_decode::SegmentationError),
     /// A dataset that cannot be opened, or damage in a record.
     #[error(transparent)]
     Read(#[from] shardtool_read::Error),

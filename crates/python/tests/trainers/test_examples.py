@@ -35,7 +35,6 @@ PROGRAMS = {
     "timm_train": (("timm",), ["--model", "test_resnet", "--checkpoint", "run.pt"], []),
     "dino_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
-    "detection_train --masks": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt", "--masks"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
     "language_train": (("torch",), ["--vocabulary", "50", "--capacity", "64", "--batch-size", "4", "--checkpoint", "run.pt"], []),
@@ -43,6 +42,8 @@ PROGRAMS = {
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
 
+#: The detection program with masks of objects.
+MASKS = "detection_train --masks"
 
 #: The program for volumes, which needs PyTorch and another dataset.
 VOLUMES = "volume_patches"
@@ -66,7 +67,7 @@ def prepared(monkeypatch, tmp_path):
 RAY = "ray_train"
 
 #: Programs that need more than images and labels.
-ANNOTATED = ("detection_train", "detection_train --masks", "segmentation_train", "clip_train", "language_train")
+ANNOTATED = ("detection_train", "segmentation_train", "clip_train", "language_train")
 
 
 @pytest.fixture(scope="session")
@@ -113,15 +114,17 @@ def clips(folder):
     return folder / "clips"
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [*PROGRAMS, MASKS])
 def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypatch, capsys, tmp_path):
+    name, *more = name.split()
     needs, options, resume = PROGRAMS[name]
+    options = [*options, *more]
     dataset = annotated if name in ANNOTATED else dataset
     if missing := next((each for each in needs if importlib.util.find_spec(each) is None), None):
         pytest.skip(f"{missing} is not installed")
     if name == "video_train":
         dataset = clips(tmp_path)
-    path = EXAMPLES / f"{name.split()[0]}.py"
+    path = EXAMPLES / f"{name}.py"
     if name != "language_train":
         options = ["--size", "32", *options]
     monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, "--epochs", "1")])
@@ -204,6 +207,6 @@ def test_examples_pass_pyright_in_strict_mode(tmp_path):
 
 def test_examples_are_short():
     paths = sorted(EXAMPLES.glob("*.py"))
-    assert {path.stem for path in paths} == {*(name.split()[0] for name in PROGRAMS), VOLUMES, RAY}
+    assert {path.stem for path in paths} == {*PROGRAMS, VOLUMES, RAY}
     for path in paths:
         assert len(path.read_text().splitlines()) <= 90, path.name

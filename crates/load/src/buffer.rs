@@ -109,7 +109,7 @@ impl OwnedBytes {
     /// Allocates this many bytes, all 0.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If the allocation fails.
     pub(crate) fn alloc(bytes: usize) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let buffer = if bytes > 0 { Some(HostAlloc.alloc(bytes)?) } else { None };
         Ok(OwnedBytes { buffer, len: bytes })
@@ -118,7 +118,7 @@ impl OwnedBytes {
     /// Copies bytes.
     ///
     /// # Panics
-    /// If there is no memory, as `Vec` does.
+    /// If the allocation fails, as `Vec` does.
     pub fn of(bytes: &[u8]) -> Self {
         let mut owned = OwnedBytes::alloc(bytes.len()).expect("memory for a copy");
         owned.copy_from_slice(bytes);

@@ -26,7 +26,7 @@ def converted(framework, value):
         return st.Ragged(*map(torch.from_numpy, value)), lambda array: array.numpy()
     if framework == "jax":
         jax = pytest.importorskip("jax")
-        # 64 bits are narrowed unless JAX is told otherwise.
+        # 64 bits are narrowed unless JAX is configured for them.
         return st.Ragged(*map(jax.numpy.asarray, value)), np.asarray
     return value, lambda array: array
 

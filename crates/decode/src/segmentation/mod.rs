@@ -136,8 +136,8 @@ impl Segmentation {
     }
 }
 
-/// A rectangle of pixels. Of each pixel it is noted whether coverage changes there, seen down its column; nothing is covered above
-/// the first change.
+/// A rectangle of pixels. Of each pixel it is noted whether coverage changes there, seen down its column; pixels above the
+/// first change are not covered.
 struct Part {
     columns: std::ops::Range<usize>,
     rows: std::ops::Range<usize>,
@@ -150,7 +150,7 @@ impl Part {
         changes.resize(self.columns.len() * self.rows.len(), 0);
     }
 
-    /// Notes a change. Of two at one pixel nothing is left; what lies below the part does not matter.
+    /// Notes a change. Two at one pixel cancel each other; what lies below the part does not matter.
     fn change(&self, changes: &mut [u8], x: usize, y: usize) {
         if self.rows.contains(&y) {
             changes[(y - self.rows.start) * self.columns.len() + x - self.columns.start] ^= 1;

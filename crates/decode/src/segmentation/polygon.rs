@@ -22,7 +22,7 @@ impl Outline {
         Outline(numbers.as_chunks::<2>().0.iter().map(|[x, y]| [round(x), round(y)]).collect())
     }
 
-    /// Returns the pixels of an image of `size` (width, height) outside of which nothing is covered.
+    /// Returns the pixels of an image of `size` (width, height) that the polygon lies in.
     pub(super) fn part(&self, (width, height): (u32, u32)) -> Part {
         let range = |axis: usize, side: u32| {
             let pixels = self.0.iter().map(|point| pixel(point[axis], side as usize));
@@ -34,22 +34,25 @@ impl Outline {
     /// Returns how many steps drawing it takes: one for each pixel of its part, and some for each column that a side crosses.
     pub(super) fn work(&self, size: (u32, u32)) -> u64 {
         let part = self.part(size);
+        let crossed: u64 = self.sides(part.columns.clone()).map(|(_, _, crossed)| crossed.len() as u64).sum();
+        (part.columns.len() * part.rows.len()) as u64 + CROSSING * crossed + self.0.len() as u64
+    }
+
+    /// Returns both ends of each side, and which of these columns it crosses the middle of.
+    fn sides(&self, columns: Range<usize>) -> impl Iterator<Item = ([i64; 2], [i64; 2], Range<usize>)> {
         let next = self.0.iter().cycle().skip(1);
-        let crossed = self.0.iter().zip(next).map(|(from, to)| {
-            let [left, right] = [from[0].min(to[0]), from[0].max(to[0])].map(|x| pixel(x, part.columns.end));
-            right.saturating_sub(left.max(part.columns.start)) as u64
-        });
-        (part.columns.len() * part.rows.len()) as u64 + CROSSING * crossed.sum::<u64>() + self.0.len() as u64
+        self.0.iter().zip(next).map(move |(from, to)| {
+            let [left, right] = [from[0].min(to[0]), from[0].max(to[0])].map(|x| pixel(x, columns.end));
+            (*from, *to, left.max(columns.start)..right)
+        })
     }
 
     /// Calls `cross` with column and row of the first pixel below the outline, for each time that it passes the middle of one of
     /// these columns.
     pub(super) fn crossings(&self, columns: Range<usize>, mut cross: impl FnMut(usize, usize)) {
-        let next = self.0.iter().cycle().skip(1);
-        for (from, to) in self.0.iter().zip(next) {
-            let side = Side::new(*from, *to);
-            let [left, right] = [from[0].min(to[0]), from[0].max(to[0])].map(|x| pixel(x, columns.end));
-            for x in left.max(columns.start)..right {
+        for (from, to, crossed) in self.sides(columns) {
+            let side = Side::new(from, to);
+            for x in crossed {
                 let y = side.above(5 * x as i64 + MIDDLE);
                 cross(x, pixel(y, usize::MAX));
             }

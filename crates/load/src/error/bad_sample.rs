@@ -88,7 +88,7 @@ pub enum SampleError {
         /// What is wrong with its text.
         problem: String,
     },
-    /// A class id of a record is none of those that its column has.
+    /// A class id of a record is outside those of its column.
     #[error("`{feature}` of the record holds the class id {id}; expected 0 to {}, as `multi_hot` has {classes} classes", classes - 1)]
     MultiHot {
         /// The feature.

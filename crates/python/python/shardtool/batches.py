@@ -79,7 +79,7 @@ class Ragged(NamedTuple):
                 "the values beyond it"
             )
         if fill is None and str(self.values.dtype).rpartition(".")[2] in ("int64", "uint64"):
-            raise OptionError("`fill` is needed for integers, since 0 may be a class or a token: give one that is none, such as -1")
+            raise OptionError("`fill` is needed for integers, since 0 may be a class or a token: give another number, such as -1")
         kept = np.arange(length) < np.minimum(counts, length)[:, None]
         sources = (offsets[:-1, None] + np.arange(length))[kept]
         return pad(self.values, kept, sources, 0 if fill is None else fill)

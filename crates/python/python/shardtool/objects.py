@@ -106,7 +106,7 @@ def _json_value(value: Any) -> Any:
         return value.decode("ascii")
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no number, text, list or mapping")
+    raise TypeError(f"{type(value).__name__}: expected a number, text, list or mapping")
 
 
 def _is_nested(value: Any) -> bool:

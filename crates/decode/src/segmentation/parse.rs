@@ -2,7 +2,9 @@
 
 use super::{Segmentation, runs};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer};
+use serde::de::{
+    Deserializer, Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer, value::SeqAccessDeserializer,
+};
 use std::fmt;
 
 impl<'de> Deserialize<'de> for Segmentation {
@@ -67,12 +69,8 @@ impl<'de> Deserialize<'de> for Counts {
                 Ok(Counts::Compressed(text.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Counts, A::Error> {
-                let mut lengths = vec![];
-                while let Some(length) = list.next_element()? {
-                    lengths.push(length);
-                }
-                Ok(Counts::Numbers(lengths))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Counts, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Counts::Numbers)
             }
         }
 
@@ -94,12 +92,8 @@ impl<'de> Deserialize<'de> for Polygon {
                 f.write_str("x and y of the points of a polygon")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Polygon, A::Error> {
-                let mut points = vec![];
-                while let Some(number) = list.next_element()? {
-                    points.push(number);
-                }
-                Ok(Polygon(points))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Polygon, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Polygon)
             }
         }
 

@@ -119,7 +119,7 @@ pub(crate) struct LoadArguments {
     /// A crop is such as 64x64x64 (`*` for a whole dimension). HxW, HxWx* or *xHxW instead says which dimensions are those of
     /// the image: the array is then cropped and flipped with it. Several arrays with one geometry are NAME,NAME. May be
     /// repeated. If the dataset has no images, only arrays are loaded.
-    #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP]", help_heading = headings::DECODED, hide_short_help = true)]
+    #[arg(long = "array", value_parser = several_values::array, value_name = "NAME[:CROP[:KIND]]", help_heading = headings::DECODED, hide_short_help = true)]
     arrays: Vec<Arrays>,
     /// Load an array whose length differs between records, such as a point cloud
     ///

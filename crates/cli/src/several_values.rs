@@ -32,15 +32,22 @@ pub(crate) fn clip(text: &str) -> Result<Clip, String> {
 
 const EXPECTED: &str = "expected frames=N and perhaps stride=N, clips=N, sampling=NAME, feature=NAME";
 
-/// Parses `NAME[,NAME…][:CROP]`: arrays with one geometry, and the random crop that a row holds, such as `64x64x64` (`*` for
-/// a whole dimension), or the dimensions that follow the image: `HxW`, `HxWx*`, `*xHxW`.
+/// Parses `NAME[,NAME…][:CROP[:KIND]]`: arrays with one geometry, and the random crop that a row holds, such as `64x64x64` (`*` for
+/// a whole dimension), or the dimensions that follow the image: `HxW`, `HxWx*`, `*xHxW`; with the kind of the elements, if the image
+/// changes them.
 pub(crate) fn array(text: &str) -> Result<Arrays, String> {
     let (name, crop) = text.split_once(':').map_or((text, None), |(name, crop)| (name, Some(crop)));
+    let (crop, kind) = match crop.and_then(|crop| crop.split_once(':')) {
+        Some((crop, kind)) => (Some(crop), Some(kind)),
+        None => (crop, None),
+    };
     let names: Vec<_> = name.split(',').map(str::to_owned).collect();
     if names.iter().any(String::is_empty) {
         return Err("expected NAME or NAME:CROP, for example ct:64x64x64".to_owned());
     }
     let mut group = Arrays::new(names);
+    let unknown = |kind| format!("unknown `{kind}`: expected flow or disparity");
+    group.kind = kind.map(|kind| serde_json::from_value(kind.into()).map_err(|_| unknown(kind))).transpose()?;
     let Some(crop) = crop else { return Ok(group) };
     let sides: Vec<_> = crop.split('x').collect();
     if let Some(height) = sides.iter().position(|side| *side == "H") {
@@ -79,6 +86,7 @@ pub(crate) fn ragged_array(text: &str) -> Result<RaggedArrays, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shardtool_load::ArrayKind;
     use shardtool_load::ClipSampling;
 
     #[test]
@@ -107,10 +115,26 @@ mod tests {
         assert_eq!((crop.crop, crop.random), (Some(vec![Some(64), None, Some(8)]), true));
         for (text, axes) in [("depth:HxW", (0, 1)), ("normals:HxWx*", (0, 1)), ("maps:*xHxW", (1, 2))] {
             let group = array(text).unwrap();
-            assert_eq!((group.image_axes, group.crop), (Some(axes), None), "{text}");
+            assert_eq!((group.image_axes, group.crop, group.kind), (Some(axes), None, None), "{text}");
         }
+        let flow = array("flow:HxWx*:flow").unwrap();
+        assert_eq!((flow.image_axes, flow.kind), (Some((0, 1)), Some(ArrayKind::Flow)));
         for refused in [
-            "", ":4", "ct,:4", "ct:", "ct:4x", "ct:0", "ct:-1", "d:H", "d:W", "d:WxH", "d:Hx*xW", "d:HxWx4", "d:HxWxH",
+            "d:HxW:depth",
+            "d:HxW:",
+            "",
+            ":4",
+            "ct,:4",
+            "ct:",
+            "ct:4x",
+            "ct:0",
+            "ct:-1",
+            "d:H",
+            "d:W",
+            "d:WxH",
+            "d:Hx*xW",
+            "d:HxWx4",
+            "d:HxWxH",
             "d:hxw",
         ] {
             assert!(array(refused).is_err(), "{refused}");

@@ -206,6 +206,14 @@ pub enum Error {
         /// Format of the image.
         format: Format,
     },
+    /// Bad data: an image whose values cannot be taken as they are stored.
+    #[error("values cannot be taken from this {format}: {problem}; store them as .npy, PNG, or TIFF of one plane")]
+    Values {
+        /// Format of the image.
+        format: Format,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// Bad data: a mask of another size than its image.
     #[error("a mask of {}x{} of an image whose stored pixels are {}x{}", .found.0, .found.1, .expected.0, .expected.1)]
     MaskSize {

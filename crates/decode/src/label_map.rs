@@ -12,6 +12,7 @@ use crate::segmentation::{Segmentation, SegmentationError};
 use crate::sniff::sniff;
 use crate::transform::geometry::Geometry;
 use crate::transform::rect::Rect;
+use crate::values;
 
 /// A decoded label map. Reuses its buffers from one map to the next. Use one per thread.
 #[derive(Debug, Default)]
@@ -71,34 +72,10 @@ impl LabelMap {
 
     fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
         let bytes = codecs::png_palette::repaired(bytes);
-        let mut decoder = codecs::png::decoder(&bytes, limits)?;
-        decoder.set_transformations(png::Transformations::IDENTITY);
-        let mut reader = decoder.read_info().map_err(codecs::png::damaged)?;
-        let (width, height) = reader.info().size();
-        limits.check(Format::Png, width, height, 1)?;
-        let (color, depth) = reader.output_color_type();
-        let one_channel = matches!(color, png::ColorType::Indexed | png::ColorType::Grayscale);
-        if !one_channel {
-            return Err(Error::Labels { format: Format::Png });
-        }
-        let bits = depth as u8;
-        let stored = if bits == 16 { LabelDtype::U16 } else { LabelDtype::U8 };
-        let (width, height) = (width as usize, height as usize);
-        let stride = (width * usize::from(bits)).div_ceil(8);
-        self.data.resize(width * height * stored.bytes(), 0);
-        // Packed rows are decoded to the end of the buffer, so that unpacking from its start never overwrites unread bytes.
-        let packed = self.data.len() - stride * height;
-        reader.next_frame(&mut self.data[packed..]).map_err(codecs::png::damaged)?;
-        // Checks the chunks after the pixels as well, so that a truncated file is an error.
-        reader.finish().map_err(codecs::png::damaged)?;
-        match bits {
-            8 => {}
-            // Big-endian in the file.
-            16 => self.data.as_chunks_mut::<2>().0.iter_mut().for_each(|value| value.swap(0, 1)),
-            bits => unpack(&mut self.data, (width, height), packed, bits),
-        }
-        self.size = (width as u32, height as u32);
-        Ok(stored)
+        let found = values::png::decode(&bytes, limits, 1, &mut self.data)?;
+        let found = found.ok_or(Error::Labels { format: Format::Png })?;
+        self.size = found.size;
+        Ok(if found.bytes == 2 { LabelDtype::U16 } else { LabelDtype::U8 })
     }
 
     /// Converts the decoded values in place.
@@ -227,18 +204,5 @@ impl LabelMap {
     /// Returns the memory kept for the next map in bytes.
     pub fn held_bytes(&self) -> usize {
         self.data.capacity() + self.transposed.capacity() + self.changes.capacity()
-    }
-}
-
-/// Unpacks rows of packed values that start at `packed` to one byte per value from the start of `data`.
-fn unpack(data: &mut [u8], (width, height): (usize, usize), packed: usize, bits: u8) {
-    let (per_byte, mask) = (usize::from(8 / bits), (1u8 << bits) - 1);
-    let stride = width.div_ceil(per_byte);
-    for y in 0..height {
-        for x in 0..width {
-            let byte = data[packed + y * stride + x / per_byte];
-            let shift = 8 - usize::from(bits) * (x % per_byte + 1);
-            data[y * width + x] = byte >> shift & mask;
-        }
     }
 }

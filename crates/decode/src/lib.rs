@@ -44,6 +44,7 @@
 //! | `codecs` | decoders of the other formats |
 //! | `label_map`, `label_dtype` | label maps (segmentation masks), and the type of their values |
 //! | `segmentation` | the pixels that objects cover, drawn from polygons and run lengths |
+//! | `values` | the values of images that hold measurements, such as depths |
 //! | `mask` | whether a file is a mask of its image |
 //! | `float_range` | the range of floating-point samples |
 //! | `truncated` | what happens to cut and damaged JPEGs |
@@ -109,6 +110,7 @@ mod stored_samples;
 mod strip;
 mod transform;
 mod truncated;
+mod values;
 mod zstd_frame;
 
 pub use array::{decode_array, decode_chunk, encode_array};
@@ -158,3 +160,4 @@ pub use transform::random::{Draws, Random};
 pub use transform::rect::Rect;
 pub use transform::step::{AutoAugmentPolicy, Corner, EraseValue, Noise, PaddingMode, Transform};
 pub use truncated::Truncated;
+pub use values::{StoredValues, decode_values};

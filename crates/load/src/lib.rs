@@ -111,11 +111,11 @@ pub use mixing::{BatchMix, Mixing, RowMix};
 pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
-    Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets, CLASSES, Classes,
-    Clip, ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field, FurtherImage,
-    FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache,
-    Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Tokens, View,
-    option_schemas, parse_size,
+    ArrayKind, Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets,
+    CLASSES, Classes, Clip, ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field,
+    FurtherImage, FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects,
+    OnBad, PageCache, Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Tokens,
+    View, option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};

@@ -21,7 +21,9 @@ pub struct Options {
     /// The kind of the source. Default: detected from its content.
     pub from: Option<SourceKind>,
     /// Field names of archives, as pairs of the name to store (`image`, `label`, `key`, `class`, or any feature) and
-    /// the archive's name.
+    /// the archive's name. Of files that belong together by their names, the features (and `image`) with the patterns of the files that
+    /// they hold, such as `masks/**_mask.png`: `*` stands for text without `/`, `**` for any text, `.*` at the end for any extension,
+    /// and the files of a sample have the same texts in their place.
     pub map: Vec<(String, String)>,
     /// Which members of a tar are one sample. Default: those with the same name up to the first dot, as WebDataset reads them;
     /// refused where that may join several samples.
@@ -48,7 +50,8 @@ pub struct Options {
     /// Columns of a list that name files, relative to the list's folder. The feature holds the bytes of the file, such
     /// as a segmentation mask.
     pub files: Vec<String>,
-    /// Columns of a list that name `.npy` files, relative to the list's folder. They are stored as arrays.
+    /// Columns of a list that name files of arrays, relative to the list's folder: `.npy`, PFM, `.flo`, `.dpt`, or PNG and TIFF, whose
+    /// pixels are the elements.
     pub arrays: Vec<ArrayColumn>,
     /// Columns of a list that name the frames of a clip: a folder of frames, or in JSONL a list of files. The feature has one
     /// value per frame, and `NAME/format` is the format of all of them.
@@ -176,6 +179,8 @@ pub enum SourceKind {
     Voc,
     /// A folder of YOLO as Ultralytics lays it out: `images`, `labels` with a text file for each image, and `data.yaml`; or that file.
     Yolo,
+    /// A folder of images and of files that belong to them by their names: masks, depths, flow. [`Options::map`] has a pattern for each.
+    Pairs,
 }
 
 /// Unit of coordinates.

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    AdoptOptions, Annotated, BoxFormat, BoxUnit, DestinationError, IndexedAs, JpegLayout, MemberKey, OnError, Options,
-    Part, PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary, indexed_as,
+    AdoptOptions, Annotated, ArrayColumn, BoxFormat, BoxUnit, DestinationError, IndexedAs, JpegLayout, MemberKey,
+    OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary, indexed_as,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(crate) struct PackOptions {
     report: Option<Py<PyAny>>,
 }
 
-const KINDS: [(&str, SourceKind); 10] = [
+const KINDS: [(&str, SourceKind); 11] = [
     ("folder", SourceKind::Folder),
     ("clips", SourceKind::Clips),
     ("list", SourceKind::List),
@@ -78,6 +78,7 @@ const KINDS: [(&str, SourceKind); 10] = [
     ("coco", SourceKind::Coco),
     ("voc", SourceKind::Voc),
     ("yolo", SourceKind::Yolo),
+    ("pairs", SourceKind::Pairs),
 ];
 
 /// Converts the options `box_unit` and `annotated`.
@@ -119,12 +120,15 @@ impl PackOptions {
             match kind.as_str() {
                 "file" => options.files.push(name),
                 "frames" => options.frames.push(name),
+                "flow" => options.arrays.push(ArrayColumn::of_flow(name)),
                 kind => options.columns.push((name, one_of(py, "columns", kind, &kinds)?)),
             }
         }
         options.fps = self.fps;
         options.first_pixel = self.first_pixel;
-        options.arrays = self.arrays.into_iter().map(|array| array.column(py)).collect::<PyResult<_>>()?;
+        for array in self.arrays {
+            options.arrays.push(array.column(py)?);
+        }
         (options.box_unit, options.annotated) = coordinates(py, self.box_unit, self.annotated)?;
         options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
         options.images = self.images;

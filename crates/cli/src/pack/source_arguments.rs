@@ -17,7 +17,10 @@ pub(crate) struct SourceArguments {
     from: Option<From>,
     /// Store an archive's field THEIRS as OURS
     ///
-    /// OURS is image, label, key, class, or any feature. May be repeated.
+    /// OURS is image, label, key, class, or any feature. In a folder of files that belong together by their names, THEIRS is
+    /// a pattern: `--map image='images/**.jpg' --map mask='masks/**_mask.png'`. `*` stands for text without `/`, `**` for
+    /// any, `.*` at the end for any extension, and the files of a sample have the same texts in their place. May be
+    /// repeated.
     #[arg(long, value_parser = map, value_name = "OURS=THEIRS", help_heading = headings::SOURCE_FIELDS)]
     map: Vec<(String, String)>,
     /// Which members of a tar are one sample
@@ -45,12 +48,13 @@ pub(crate) struct SourceArguments {
     ///
     /// TYPE is int64, float (32 bits), float64, uint64 or bytes. NAME:file is for a list's column of file names: the bytes of each file become the
     /// feature (masks). NAME:frames is for a column that names the frames of a clip: a folder, or in JSONL a list of files.
-    /// May be repeated.
+    /// NAME:flow is for a column of files of optical flow (.flo, PFM, KITTI's PNG, .npy), which is stored as an array
+    /// [height, width, 2]. May be repeated.
     #[arg(long = "column", value_parser = column, value_name = "NAME:TYPE", help_heading = headings::SOURCE_FIELDS)]
     columns: Vec<(String, ColumnType)>,
-    /// Store the .npy files that a column names
+    /// Store the arrays in the files that a column names
     ///
-    /// Each file is stored as an array in chunks, such as 32x64x64 (`*` for a whole dimension; default: up to 512 KiB),
+    /// Files are .npy, PFM, .flo, .dpt, or PNG and TIFF, whose pixels are the elements (depths, disparities). Each is stored as an array in chunks, such as 32x64x64 (`*` for a whole dimension; default: up to 512 KiB),
     /// coded by zstd, zstd:LEVEL or raw [default: zstd]. May be repeated.
     #[arg(long = "array", value_parser = array, value_name = "NAME[:CHUNK[:CODEC]]", help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     arrays: Vec<ArrayColumn>,
@@ -170,6 +174,8 @@ enum From {
     Voc,
     /// YOLO of Ultralytics: data.yaml, or its folder
     Yolo,
+    /// Images and files of the same names: masks, depths, flow
+    Pairs,
 }
 
 fn map(text: &str) -> Result<(String, String), String> {
@@ -185,17 +191,20 @@ enum ColumnType {
     File,
     /// Folders of frames, or lists of their files.
     Frames,
+    /// Files of optical flow.
+    Flow,
 }
 
 fn column(text: &str) -> Result<(String, ColumnType), String> {
     let parse_type = |text: &str| match text {
         "file" => Some(ColumnType::File),
         "frames" => Some(ColumnType::Frames),
+        "flow" => Some(ColumnType::Flow),
         text => DType::from_name(text).map(ColumnType::Values),
     };
     let parts = text.rsplit_once(':').and_then(|(name, text)| Some((name, parse_type(text)?)));
     let types = DType::ALL.map(|dtype| format!("NAME:{}", dtype.name())).join(", ");
-    let (name, column_type) = parts.ok_or_else(|| format!("expected {types}, NAME:file or NAME:frames"))?;
+    let (name, column_type) = parts.ok_or_else(|| format!("expected {types}, NAME:file, NAME:frames or NAME:flow"))?;
     Ok((name.to_owned(), column_type))
 }
 
@@ -237,6 +246,7 @@ impl SourceArguments {
             From::Coco => SourceKind::Coco,
             From::Voc => SourceKind::Voc,
             From::Yolo => SourceKind::Yolo,
+            From::Pairs => SourceKind::Pairs,
         })
     }
 
@@ -251,14 +261,15 @@ impl SourceArguments {
         options.shards = self.shards.map_or(Shards::Size(self.shard_size), Shards::Count);
         options.seed = (!self.no_shuffle).then_some(self.seed);
         options.classes = self.classes.clone();
+        options.arrays = self.arrays.clone();
         for (name, column_type) in self.columns.iter().cloned() {
             match column_type {
                 ColumnType::Values(kind) => options.columns.push((name, kind)),
                 ColumnType::File => options.files.push(name),
                 ColumnType::Frames => options.frames.push(name),
+                ColumnType::Flow => options.arrays.push(ArrayColumn::of_flow(name)),
             }
         }
-        options.arrays = self.arrays.clone();
         options.fps = self.fps;
         options.first_pixel = self.first_pixel;
         options.box_unit = self.box_unit.map(|unit| match unit {

@@ -157,6 +157,6 @@ fn not_decoded(format: Format) -> Error {
 }
 
 /// The error of a decoder of another crate.
-fn decoder_error(format: Format, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+pub(crate) fn decoder_error(format: Format, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Decoder { format, source: source.into() }
 }

@@ -101,6 +101,24 @@ impl Pipeline {
         self.steps.iter().any(mirrors)
     }
 
+    /// Returns whether a step may turn or shear the image, so that what is horizontal is not horizontal afterwards.
+    pub fn tilts(&self) -> bool {
+        fn tilts(step: &Transform) -> bool {
+            match step {
+                Transform::RandomRotation { .. }
+                | Transform::RandomAffine { .. }
+                | Transform::RandomPerspective { .. }
+                | Transform::RandAugment { .. }
+                | Transform::TrivialAugmentWide { .. }
+                | Transform::AutoAugment { .. }
+                | Transform::AugMix { .. } => true,
+                Transform::RandomApply { transforms, .. } => transforms.iter().any(tilts),
+                _ => false,
+            }
+        }
+        self.steps.iter().any(tilts)
+    }
+
     /// Returns whether a step computes values from pixels, as resizing by a filter and changes of colour do: the result may then have
     /// values that the image does not have.
     pub fn computes_values(&self) -> bool {

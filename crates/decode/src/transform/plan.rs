@@ -78,6 +78,11 @@ impl Plan {
         self.stages.iter().all(|stage| matches!(stage, Stage::Operation(_)))
     }
 
+    /// Returns whether lines that are parallel stay so: every vector is then multiplied with the same matrix.
+    pub fn is_affine(&self) -> bool {
+        !self.stages.iter().any(|stage| matches!(stage, Stage::Operation(Operation::Perspective { .. })))
+    }
+
     /// Returns where a box of the sample lies in the result, in pixels, clipped to it. `None` if it lies outside, or a step
     /// has dropped it.
     ///

@@ -10,9 +10,11 @@
 //! | `pad_value` | the value where a row has no element of the record's |
 //! | `stored` | the array of a record |
 //! | `positions` | arrays with an element for each pixel of the image |
+//! | `displacements` | such arrays whose elements are displacements, which the geometry changes |
 //! | `planned` | the arrays of a record: planned, then written into their rows |
 
 mod crop;
+mod displacements;
 mod group;
 mod pad_value;
 mod planned;

@@ -1,5 +1,7 @@
 //! Arrays with an element for each pixel of the image, such as depths: they follow the geometry of its steps by nearest neighbour.
 
+use shardtool_decode::Plan;
+
 /// The column and the row of pixels outside the image.
 pub(crate) const OUTSIDE: u16 = u16::MAX;
 
@@ -10,16 +12,33 @@ pub(crate) struct Positions {
     /// shows none.
     pub(crate) columns: Vec<u8>,
     pub(crate) rows: Vec<u8>,
+    /// What moves the stored image, one after the other.
+    pub(crate) moves: Vec<Plan>,
 }
 
 impl Positions {
     /// Returns column and row in the stored image of each pixel; `None` for those outside.
-    fn iter(&self) -> impl Iterator<Item = Option<(usize, usize)>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Option<(usize, usize)>> {
         let [columns, rows] = [&self.columns, &self.rows].map(|values| values.as_chunks::<2>().0);
         columns.iter().zip(rows).map(|(column, row)| {
             let (column, row) = (u16::from_le_bytes(*column), u16::from_le_bytes(*row));
             (column != OUTSIDE).then_some((column.into(), row.into()))
         })
+    }
+
+    /// Returns the matrix that every vector in the stored image is multiplied with; `None` if it is not the same everywhere.
+    pub(super) fn linear(&self) -> Option<[[f64; 2]; 2]> {
+        self.moves.iter().all(Plan::is_affine).then(|| {
+            let [a, b] = [[1.0, 0.0], [0.0, 1.0]].map(|vector| self.moved([0.0, 0.0], vector));
+            [[a[0], b[0]], [a[1], b[1]]]
+        })
+    }
+
+    /// Returns what becomes of a vector at a point of the stored image.
+    pub(super) fn moved(&self, [x, y]: [f64; 2], vector: [f64; 2]) -> [f64; 2] {
+        let place = |point| self.moves.iter().fold(point, |point, plan| plan.map_point(point));
+        let (from, to) = (place([x, y]), place([x + vector[0], y + vector[1]]));
+        [to[0] - from[0], to[1] - from[1]]
     }
 
     /// Writes the elements of an array into a row. `shape` are the arrays of pixels, the height and the width of the array, and the

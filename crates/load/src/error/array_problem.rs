@@ -125,6 +125,14 @@ pub enum ArrayProblem {
         /// What does not fit.
         reason: &'static str,
     },
+    /// Elements of a kind in an array or an image that they do not fit.
+    #[error("`kind`: expected {expected}; found {found}")]
+    Kind {
+        /// What was expected.
+        expected: &'static str,
+        /// What was found.
+        found: String,
+    },
     /// Padding without a crop.
     #[error("`pad_value` without a crop: give the size to pad to as a crop")]
     PadWithoutCrop,

@@ -236,6 +236,15 @@ pub enum SampleError {
         /// Height and width of the stored image.
         expected: [u64; 2],
     },
+    /// Disparities of an image whose rows become columns.
+    #[error(
+        "disparities `{feature}` of an image that its EXIF orientation turns by a quarter: they are distances along a row, which becomes \
+         a column; turn the pixels of both before they are packed"
+    )]
+    Disparity {
+        /// The feature.
+        feature: String,
+    },
     /// An array cannot be decoded.
     #[error("array `{feature}`")]
     Array {
@@ -330,6 +339,7 @@ impl SampleError {
             | SampleError::ArrayShapes { .. }
             | SampleError::ArrayLengths { .. }
             | SampleError::ArrayImageSize { .. }
+            | SampleError::Disparity { .. }
             | SampleError::NoFrames { .. }
             | SampleError::Values { .. }
             | SampleError::Type { .. } => None,

@@ -35,6 +35,11 @@ impl Bounded {
         Bounded { geometry: [plan.geometry()], plan, size: self.size }
     }
 
+    /// Returns what is done to the stored image.
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// Returns the bytes that the result and the resize take.
     pub(super) fn scratch_bytes(&self, format: PixelFormat) -> u64 {
         image_bytes(self.size, format) + self.plan.scratch_bytes(format)

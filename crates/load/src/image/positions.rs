@@ -1,5 +1,6 @@
 //! Where the pixels of a result lie in the stored image, for arrays that follow its geometry.
 
+use super::bounded::Bounded;
 use super::pixels;
 use super::planned::{Geometries, PlannedImage};
 use super::write::DecodeScratch;
@@ -48,6 +49,8 @@ impl PlannedImage<'_> {
             out.resize(pixels(plan.output_size()) as usize * DTYPE.bytes(), 0);
             plan.apply_to_labels(labels, OUTSIDE, out, &mut scratch.transform)?;
         }
+        out.moves.clear();
+        out.moves.extend(bounded.as_ref().map(Bounded::plan).into_iter().chain([plan]).cloned());
         Ok(())
     }
 }

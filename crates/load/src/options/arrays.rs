@@ -34,7 +34,7 @@ pub struct Arrays {
     pub rotate90: Vec<(usize, usize)>,
     /// The value around an array that is smaller than the crop; the array is then in the middle. One number for all features, or one
     /// for each. Default: such a record is a bad sample. With `image_axes`, the value outside the image, where it is padded or
-    /// rotated. Default: 0.
+    /// rotated. Default: 0, and NaN for a flow.
     #[serde(default, deserialize_with = "number::list")]
     #[schemars(with = "Option<Vec<f64>>", extend("x-python" = "float | Mapping[str, float] | None"))]
     pub pad_value: Option<Vec<f64>>,
@@ -44,6 +44,23 @@ pub struct Arrays {
     /// Default: the geometry of the image leaves the arrays as they are; a warning says so if one has the size of its image.
     #[serde(default)]
     pub image_axes: Option<(usize, usize)>,
+    /// What the elements are, if the geometry of the image changes them as well: `"flow"`, two values for each pixel, or
+    /// `"disparity"`. With `image_axes`. Default: elements are moved, and their values stay, as those of depths do.
+    #[serde(default)]
+    pub kind: Option<ArrayKind>,
+}
+
+/// What the elements of an array in an image are that change with its geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ArrayKind {
+    /// Optical flow: how far each pixel moves to the right and down, in pixels of the stored image, `[H, W, 2]` or `[2, H, W]`. The
+    /// vectors are scaled, mirrored and turned with the image: those of a batch are in pixels of its images.
+    Flow,
+    /// Disparities, `[H, W]`: how far a pixel of the other image of a pair lies from this one in its row. They are scaled with the
+    /// image's width; where it is mirrored, their sign changes. Not with steps that turn or shear the image.
+    Disparity,
 }
 
 fn yes() -> bool {
@@ -54,6 +71,6 @@ impl Arrays {
     /// Returns a group of whole arrays.
     pub fn new(features: Vec<String>) -> Self {
         let (flip, rotate90) = (vec![], vec![]);
-        Arrays { features, crop: None, random: true, flip, rotate90, pad_value: None, image_axes: None }
+        Arrays { features, crop: None, random: true, flip, rotate90, pad_value: None, image_axes: None, kind: None }
     }
 }

@@ -43,7 +43,7 @@ mod schema;
 mod size;
 mod tokens;
 
-pub use arrays::Arrays;
+pub use arrays::{ArrayKind, Arrays};
 pub use bad_samples::{BadSamples, OnBad};
 pub use batch_transform::{BatchTransform, Mosaic, Pairs};
 pub use buckets::{AspectRatioBuckets, Buckets, LengthBuckets, Longer};

@@ -1,17 +1,27 @@
-//! Arrays of any number of dimensions, from `.npy` files or from a program: stored in chunks, as `format-spec.md` says.
+//! Arrays of any number of dimensions, from files or from a program: stored in chunks, as `format-spec.md` says.
 //!
 //! | module | responsibility |
 //! |---|---|
+//! | `file` | reads a file of any of these kinds, and PNG and TIFF |
 //! | `npy` | reads `.npy` files |
+//! | `pfm` | reads Portable Float Map files |
+//! | `flow` | reads `.flo` and `.dpt` files |
+//! | `vectors` | converts optical flow of all codings to one |
 
+mod file;
+mod flow;
 pub(crate) mod npy;
+mod pfm;
+mod vectors;
 
 use crate::error::ArrayRefusal;
 use crate::sample::Values;
-use shardtool_decode::encode_array;
+use shardtool_decode::{Limits, encode_array};
 use shardtool_format::array::{ArrayDtype, ArrayLayout, Codec};
 use shardtool_format::manifest::DType;
 use std::borrow::Cow;
+
+pub(crate) use file::EXTENSIONS;
 
 /// Bytes of a chunk, at most, unless its lengths are given. Larger chunks compress no better; a crop decompresses whole chunks.
 const CHUNK_BYTES: u64 = 512 << 10;
@@ -29,12 +39,29 @@ pub struct ArrayColumn {
     pub codec: Codec,
     /// Level of zstd, 1 to 22. Default: 3.
     pub level: i32,
+    /// Whether files are optical flow, which is stored as `[H, W, 2]` floats, NaN where it is not known: `.flo`, PFM with a third
+    /// channel of zeros, PNG as KITTI codes it, or an array of this shape. Default: elements are stored as files have them.
+    pub flow: bool,
 }
 
 impl ArrayColumn {
     /// Returns a column with chunks of the default size, compressed with zstd.
     pub fn new(name: impl Into<String>) -> Self {
-        ArrayColumn { name: name.into(), chunk: vec![], codec: Codec::Zstd, level: 3 }
+        ArrayColumn { name: name.into(), chunk: vec![], codec: Codec::Zstd, level: 3, flow: false }
+    }
+
+    /// Returns such a column of optical flow.
+    pub fn of_flow(name: impl Into<String>) -> Self {
+        ArrayColumn { flow: true, ..Self::new(name) }
+    }
+
+    /// Parses a file of the column.
+    ///
+    /// # Errors
+    /// [`ArrayRefusal`].
+    pub(crate) fn parse<'f>(&self, file: &'f [u8], limits: &Limits) -> Result<Array<'f>, ArrayRefusal> {
+        let array = file::parse(file, limits)?;
+        if self.flow { vectors::of_flow(array) } else { Ok(array) }
     }
 
     /// Returns the features of the array, with their types: the chunks, and what describes them.
@@ -93,7 +120,8 @@ impl ArrayColumn {
     pub(crate) fn describe(&self) -> String {
         let lengths = self.chunk.iter().map(|length| length.map_or("*".to_owned(), |length| length.to_string()));
         let chunk = lengths.collect::<Vec<_>>().join("x");
-        format!("{}:{chunk}:{}:{}", self.name, self.codec.name(), self.level)
+        let flow = if self.flow { ":flow" } else { "" };
+        format!("{}:{chunk}:{}:{}{flow}", self.name, self.codec.name(), self.level)
     }
 }
 

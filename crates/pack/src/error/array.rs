@@ -6,11 +6,37 @@ use shardtool_format::array::ArrayError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayRefusal {
-    /// Not an `.npy` file.
-    #[error("not a .npy file: {problem}; write it with numpy.save")]
+    /// Not an `.npy` file, nor another one that holds an array.
+    #[error("not a .npy file: {problem}; expected .npy (numpy.save), .pfm, .flo, .dpt, PNG or TIFF")]
     Npy {
         /// What is wrong.
         problem: &'static str,
+    },
+    /// A Portable Float Map whose header is wrong.
+    #[error("not a PFM file: {problem}")]
+    Pfm {
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A file of flow whose header is wrong.
+    #[error("a .flo or .dpt file without width and height")]
+    Flow,
+    /// Not optical flow.
+    #[error(
+        "not optical flow, but {dtype} of shape {shape:?}; expected .flo, a PNG of three times 16 bits as KITTI codes it, or floats of \
+         [height, width, 2]: how far each pixel moves to the right and down"
+    )]
+    Vectors {
+        /// The type.
+        dtype: &'static str,
+        /// The shape.
+        shape: Vec<u64>,
+    },
+    /// A file of another kind.
+    #[error("not an array, but {found}")]
+    Kind {
+        /// What it is, and what to do.
+        found: &'static str,
     },
     /// A type that arrays cannot have.
     #[error("arrays of type `{found}` cannot be stored; expected bool, integers or floats: convert it with `astype`")]
@@ -43,7 +69,7 @@ pub enum ArrayRefusal {
     /// An invalid layout.
     #[error(transparent)]
     Layout(#[from] ArrayError),
-    /// The compressor failed.
+    /// The compressor failed, or the decoder of an image whose pixels are the elements.
     #[error(transparent)]
     Encode(#[from] shardtool_decode::Error),
 }

@@ -172,7 +172,8 @@ pub enum SourceError {
     #[error("{}: the folders {folders} are the parts of a layout, not classes, and they are neither Pascal VOC (JPEGImages, \
         Annotations with XML) nor YOLO (images, labels with lines of numbers); pack the folder of images alone, a COCO file \
         with --images, or a list (CSV or JSON Lines) of the images with their labels, boxes or masks (--column \
-        mask:file); --from folder packs them as classes", .path.display())]
+        mask:file); images and masks with names in common are named by patterns (--map image='images/**.jpg' --map \
+        mask='masks/**.png'); --from folder packs them as classes", .path.display())]
     Layout {
         /// The folder.
         path: PathBuf,

@@ -7,7 +7,6 @@ pub(crate) mod image;
 pub(crate) mod optimize;
 pub(crate) mod origins;
 
-use crate::array::npy;
 use crate::input::{self, place};
 use crate::known_images::KnownImage;
 use crate::metadata;
@@ -384,7 +383,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
                 Values::Bytes(png.map_or_else(|| bytes.as_slice().into(), |png| png.into_owned().into()));
             continue;
         };
-        let encoded = npy::parse(&bytes).and_then(|parsed| array.encode(&parsed));
+        let encoded = array.parse(&bytes, &options.limits).and_then(|parsed| array.encode(&parsed));
         for ((member, _), value) in array.features().iter().zip(encoded.map_err(|refused| wrong(refused.into()))?) {
             if let Some(at) = listing.schema.columns.iter().position(|(column, _)| column == member) {
                 values.to_mut()[at] = value;

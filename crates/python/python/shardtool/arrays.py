@@ -28,7 +28,7 @@ _DTYPES = {
 @dataclass(frozen=True)
 class Array:
     """The type of a feature that holds an array of numbers of any shape and numpy dtype: `features={"ct": Array()}` of a
-    `Writer`, or `columns={"ct": Array()}` of `pack`, for a list's column of `.npy` files.
+    `Writer`, or `columns={"ct": Array()}` of `pack`, for a list's column of files of arrays.
 
     The array is stored in chunks, each compressed by itself, so that a crop reads only the chunks that it meets.
 

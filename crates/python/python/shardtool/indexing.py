@@ -26,11 +26,11 @@ def index(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc", "yolo"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc", "yolo", "pairs"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
-    columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames"] | Array] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames", "flow"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
     first_pixel: Literal[0, 1] = 1,
@@ -129,6 +129,7 @@ KINDS = {
     "coco": "a COCO file",
     "voc": "a folder of Pascal VOC",
     "yolo": "a dataset of YOLO",
+    "pairs": "images and files that belong to them by their names",
 }
 
 

@@ -386,13 +386,16 @@ class Arrays(ArraysBase):
     pad_value
         The value around an array that is smaller than the crop; the array is then in the middle. One number for all features,
         or one for each. Default: such a record is a bad sample. With `image_axes`, the value outside the image, where it is
-        padded or rotated. Default: 0.
+        padded or rotated. Default: 0, and NaN for a flow.
     image_axes
         The dimensions that are the height and the width of the record's image, the second one after the first: `(0, 1)` for
         `[H, W]` and `[H, W, C]`, `(1, 2)` for `[C, H, W]`. The arrays then follow the geometry of the image's steps by nearest
         neighbour, as masks do, and have no crop, flips or rotations of their own. An array that has another size than its
         image is a bad sample. Default: the geometry of the image leaves the arrays as they are; a warning says so if one has
         the size of its image.
+    kind
+        What the elements are, if the geometry of the image changes them as well: `"flow"`, two values for each pixel, or
+        `"disparity"`. With `image_axes`. Default: elements are moved, and their values stay, as those of depths do.
     """
 
     features: str | Sequence[str]
@@ -403,6 +406,7 @@ class Arrays(ArraysBase):
     rotate90: tuple[int, int] | Sequence[tuple[int, int]] = ()
     pad_value: float | Mapping[str, float] | None = None
     image_axes: tuple[int, int] | None = None
+    kind: Literal["flow", "disparity"] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
         "features": converted.features,
@@ -412,6 +416,7 @@ class Arrays(ArraysBase):
         "rotate90": converted.planes,
         "pad_value": converted.pad_value,
         "image_axes": option.optional(option.several(option.whole_from(0, 2**64 - 1), length=2)),
+        "kind": option.optional(option.choice("flow", "disparity")),
     }
     _positional: ClassVar[int] = 2
 

@@ -96,12 +96,12 @@ def pack(
     seed: int | None = 0,
     jobs: int | None = None,
     classes: str | os.PathLike[str] | None = None,
-    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc", "yolo"] | None = None,
+    kind: Literal["folder", "clips", "list", "tfrecord", "webdataset", "parquet", "mds", "coco", "voc", "yolo", "pairs"] | None = None,
     map: Mapping[str, str] | None = None,
     member_key: Literal["first-dot", "last-dot"] | None = None,
     label_offset: int = 0,
     jpeg: Literal["keep", "optimize"] = "keep",
-    columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames"] | Array] | None = None,
+    columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames", "flow"] | Array] | None = None,
     fps: float | None = None,
     boxes: Literal["xywh", "xyxy"] = "xywh",
     first_pixel: Literal[0, 1] = 1,
@@ -171,8 +171,9 @@ def pack(
         `"keep"` stores JPEG files as they are; `"optimize"` transcodes them without loss, which makes them smaller.
     columns
         Types of a list's columns. A column of type `"file"` contains paths of files, whose bytes become the feature; one of
-        type `Array(...)` paths of `.npy` files, which are stored as arrays in chunks; one of type `"frames"` names the frames
-        of a clip: a folder, or in JSONL a list of files.
+        type `Array(...)` paths of files of arrays, which are stored in chunks: `.npy`, PFM, `.flo`, `.dpt`, or PNG and TIFF, whose
+        pixels are the elements; one of type `"flow"` paths of optical flow, which is stored as an array `[height, width, 2]`,
+        also from KITTI's PNGs; one of type `"frames"` names the frames of a clip: a folder, or in JSONL a list of files.
     fps
         Frames per second of the clips, which becomes the feature `NAME/fps`.
     boxes

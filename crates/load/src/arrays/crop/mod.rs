@@ -3,13 +3,14 @@
 
 mod geometry;
 
+use super::displacements::Displacements;
 use super::group::{ArrayOutput, ArrayScratch, Group, PlannedGroup, check_whole, pads, problem};
 use super::stored::StoredArray;
 use crate::buffer::RowMut;
 use crate::error::{ArrayProblem, Error, SampleError};
 use crate::groups::Groups;
 use crate::image::SampleDraws;
-use crate::options::Arrays;
+use crate::options::{ArrayKind, Arrays};
 use geometry::{Placement, place};
 use shardtool_decode::Limits;
 use shardtool_format::array::ArrayDtype;
@@ -23,6 +24,8 @@ pub(super) struct CropGroup {
     /// The shape of a row.
     shape: Vec<u64>,
     outputs: Vec<ArrayOutput>,
+    /// What the geometry of the image changes in each array.
+    displacements: Option<Vec<Displacements>>,
 }
 
 /// The arrays of a record, and where their elements go.
@@ -47,10 +50,21 @@ impl CropGroup {
         let image = spec.image_axes.map(|_| image_size(groups, spec)).transpose()?;
         let shape = row_shape(spec, image, shape).map_err(|found| problem(name, found))?;
         let dtypes: Vec<_> = first.iter().map(|(dtype, _)| *dtype).collect();
-        let pads = pads(&spec.features, spec.pad_value.as_deref(), &dtypes)?;
+        let displacements = spec.kind.map(|kind| {
+            let of_array = |(name, dtype): (&String, &ArrayDtype)| {
+                check_steps(groups, kind)
+                    .and_then(|()| Displacements::new(kind, *dtype, &shape, spec.image_axes))
+                    .map_err(|found| problem(name, found))
+            };
+            spec.features.iter().zip(&dtypes).map(of_array).collect::<Result<Vec<_>, _>>()
+        });
+        let displacements = displacements.transpose()?;
+        // A pixel outside the image moves nowhere that is known.
+        let unknown = (spec.kind == Some(ArrayKind::Flow)).then(|| vec![f64::NAN; spec.features.len()]);
+        let pads = pads(&spec.features, spec.pad_value.as_ref().or(unknown.as_ref()).map(Vec::as_slice), &dtypes)?;
         let outputs = spec.features.iter().zip(dtypes).zip(pads);
         let outputs = outputs.map(|((feature, dtype), pad)| ArrayOutput::new(feature, dtype, &shape, pad, batch));
-        Ok(CropGroup { number, spec: spec.clone(), outputs: outputs.collect::<Result<_, _>>()?, shape })
+        Ok(CropGroup { number, spec: spec.clone(), outputs: outputs.collect::<Result<_, _>>()?, shape, displacements })
     }
 
     /// Checks that an array has the type and shape that its row needs.
@@ -145,7 +159,7 @@ impl PlannedGroup for Planned<'_> {
         rows: &mut [RowMut<'_>],
     ) -> Result<u64, SampleError> {
         let mut read = 0;
-        for ((array, output), row) in self.arrays.iter().zip(&self.group.outputs).zip(rows) {
+        for (number, ((array, output), row)) in self.arrays.iter().zip(&self.group.outputs).zip(rows).enumerate() {
             let source = (record, output.name.as_str());
             if let Some((_, last)) = self.group.spec.image_axes {
                 read += scratch.decode_whole(array, source, limits)?;
@@ -154,6 +168,9 @@ impl PlannedGroup for Planned<'_> {
                 let pixel = shape[last + 1..].iter().product::<usize>() * output.dtype.bytes();
                 let shape = [planes, shape[last - 1], shape[last], pixel];
                 scratch.positions.gather(&scratch.whole, shape, &output.pad, row);
+                if let Some(displacements) = &self.group.displacements {
+                    displacements[number].turn(&output.name, &scratch.positions, row)?;
+                }
                 continue;
             }
             if !self.placement.fills {
@@ -162,6 +179,18 @@ impl PlannedGroup for Planned<'_> {
             read += array.decode(source, &self.placement.part, limits, &mut scratch.chunk, row)?;
         }
         Ok(read)
+    }
+}
+
+/// Checks that no step does what cannot be done to elements of a kind.
+fn check_steps(groups: &Groups, kind: ArrayKind) -> Result<(), ArrayProblem> {
+    let views = groups.images.iter().flat_map(|images| &images.views);
+    match kind {
+        ArrayKind::Disparity if views.into_iter().any(|view| view.pipeline.tilts()) => {
+            let expected = "steps that leave rows horizontal, since disparities are distances along a row";
+            Err(ArrayProblem::Kind { expected, found: "a step that turns or shears the image".to_owned() })
+        }
+        _ => Ok(()),
     }
 }
 

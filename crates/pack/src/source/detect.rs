@@ -4,6 +4,7 @@ use super::archive::files::{ArchiveFiles, ArchiveKind};
 use super::archive_choice::{Folder, chosen, files_of, is_image, left_out};
 use super::exists;
 use super::layouts;
+use super::pairs::PairedFiles;
 use super::yolo::Config;
 use crate::error::SourceError;
 use crate::input::Found;
@@ -24,6 +25,8 @@ pub(super) enum DetectedSource {
     Voc(Vec<String>),
     /// Images of a dataset of YOLO, by their paths.
     Yolo(Rc<Config>, Vec<String>),
+    /// Images to which files belong by their names, by their paths.
+    Pairs(Rc<PairedFiles>, Vec<String>),
     Archives(ArchiveFiles),
 }
 
@@ -49,7 +52,7 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
         // `layouts` of annotated images are found before.
-        Some(SourceKind::Voc | SourceKind::Yolo) => {
+        Some(SourceKind::Voc | SourceKind::Yolo | SourceKind::Pairs) => {
             return Err(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
         }
         Some(SourceKind::Folder | SourceKind::Clips | SourceKind::List | SourceKind::Coco) | None => None,

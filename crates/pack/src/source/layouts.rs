@@ -18,31 +18,34 @@ const SYSTEM: [&str; 10] = [
     "desktop.ini",
 ];
 /// Names of folders that hold the images of a layout.
-const IMAGES: [&str; 9] =
-    ["images", "image", "imgs", "img", "jpegimages", "leftimg8bit", "image_2", "imagestr", "imagests"];
-/// Names of folders that describe images, or hold what is predicted for each.
-const TARGETS: [&str; 20] = [
-    "annotations",
-    "annotation",
-    "annots",
-    "labels",
-    "label",
-    "masks",
-    "mask",
-    "segmentationclass",
-    "segmentationobject",
-    "segmentations",
-    "imagesets",
-    "gt",
-    "gtfine",
-    "gtcoarse",
-    "label_2",
-    "calib",
-    "ground_truth",
-    "groundtruth",
-    "labelstr",
-    "bboxes",
+pub(super) const IMAGES: [&str; 10] =
+    ["images", "image", "imgs", "img", "rgb", "jpegimages", "leftimg8bit", "image_2", "imagestr", "imagests"];
+/// Names of folders with values for each pixel of the images, and the features that they become.
+pub(super) const PIXEL_VALUES: [(&str, &[&str]); 5] = [
+    (
+        "mask",
+        &[
+            "masks",
+            "mask",
+            "annotations",
+            "annotation",
+            "labels",
+            "label",
+            "segmentations",
+            "segmentationclass",
+            "gt",
+            "ground_truth",
+            "groundtruth",
+            "labelstr",
+        ],
+    ),
+    ("instance_mask", &["instances", "instance", "segmentationobject", "panoptic"]),
+    ("depth", &["depth", "depths", "depth_map", "depth_maps"]),
+    ("disparity", &["disparity", "disparities", "disp_occ_0", "disp_noc_0"]),
+    ("flow", &["flow", "flows", "flow_occ", "flow_noc", "optical_flow"]),
 ];
+/// Names of other folders that describe images.
+const TARGETS: [&str; 7] = ["annots", "imagesets", "gtfine", "gtcoarse", "label_2", "calib", "bboxes"];
 
 /// Returns whether a system or tool wrote a file or folder of this name, so that it is left out.
 pub(crate) fn is_system(name: &str) -> bool {
@@ -65,15 +68,19 @@ pub(crate) fn is_of_dataset(folder: &Path, name: &str) -> bool {
 /// part.
 pub(super) fn are_parts<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     let names: Vec<_> = names.map(str::to_lowercase).collect();
-    let is = |known: &[&str], name: &String| known.contains(&name.as_str());
-    names.iter().any(|name| is(&IMAGES, name)) || (!names.is_empty() && names.iter().all(|name| is(&TARGETS, name)))
+    names.iter().any(|name| IMAGES.contains(&name.as_str()))
+        || (!names.is_empty() && names.iter().all(|name| is_target(name)))
 }
 
 /// Returns whether folders of these names inside classes hold images and what describes them.
 pub(super) fn mix_parts<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     let names: Vec<_> = names.map(str::to_lowercase).collect();
-    let any = |known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
-    any(&IMAGES) && any(&TARGETS)
+    names.iter().any(|name| IMAGES.contains(&name.as_str())) && names.iter().any(|name| is_target(name))
+}
+
+/// Returns whether a folder of this name, in lower case, describes images or holds what is predicted for them.
+fn is_target(name: &str) -> bool {
+    TARGETS.contains(&name) || PIXEL_VALUES.iter().any(|(_, names)| names.contains(&name))
 }
 
 /// Joins names for a message: the first ones, and how many more there are.

@@ -11,6 +11,7 @@ mod coco_captions;
 mod coco_members;
 pub(crate) mod coordinates;
 mod detect;
+mod first_file;
 mod folder;
 mod image_lists;
 mod infer;
@@ -21,6 +22,7 @@ mod list;
 mod listing;
 pub(crate) mod nested;
 pub(crate) mod objects;
+mod pairs;
 pub(crate) mod split_names;
 pub(crate) mod splits;
 mod voc;
@@ -105,6 +107,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
                 continue;
             }
             DetectedSource::Coco => coco::list(&path, options)?,
+            DetectedSource::Pairs(paired, images) => pairs::list(&paired, images, given.clone(), options)?,
             DetectedSource::Clips => clips::list(&path, classes.clone(), options)?,
             DetectedSource::Folder => folder::list(&path, classes.clone(), options)?,
             DetectedSource::List => list::list(&path, classes.clone(), options)?,
@@ -158,7 +161,10 @@ fn divide(source: &Path, options: &Options) -> Result<DividedSource, Error> {
         }
         (Some(root), None) => voc::divide(source, &root, options),
         (None, Some(config)) => yolo::divide(source, config, options),
-        (None, None) => splits::divide(source, options),
+        (None, None) => match pairs::find(source, options)? {
+            Some(pairs) => pairs::divide(source, pairs, options),
+            None => splits::divide(source, options),
+        },
     }
 }
 
@@ -205,6 +211,7 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
         Some(DetectedSource::Coco) => SourceKind::Coco,
         Some(DetectedSource::Voc(_)) => SourceKind::Voc,
         Some(DetectedSource::Yolo(..)) => SourceKind::Yolo,
+        Some(DetectedSource::Pairs(..)) => SourceKind::Pairs,
         Some(DetectedSource::Folder) | None => SourceKind::Folder,
     })
 }
@@ -215,6 +222,10 @@ pub(crate) fn kind(source: &Path) -> Result<SourceKind, Error> {
 /// Those of [`detect::detect`].
 pub(crate) fn tfrecord_files(source: &Path, from: Option<SourceKind>) -> Result<Option<Vec<PathBuf>>, Error> {
     if voc::find(source, from)?.is_some() || yolo::find(source, from)?.is_some() {
+        return Ok(None);
+    }
+    let options = Options { from, ..Options::new(source, "") };
+    if pairs::find(source, &options)?.is_some() {
         return Ok(None);
     }
     Ok(match detect::detect(source, from)? {
@@ -251,6 +262,7 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
     let wrong = |option, expected| Err(Error::Option { option, expected });
     let archives = matches!(found, DetectedSource::Archives(_));
     let list = matches!(found, DetectedSource::List);
+    let pairs = matches!(found, DetectedSource::Pairs(..));
     match found {
         _ if !options.frames.is_empty() && !list => wrong("column", "a list as the source of a column of frames"),
         _ if archives => Ok(()),
@@ -263,11 +275,16 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
         DetectedSource::Voc(_) if options.box_unit == Some(BoxUnit::Fraction) => {
             wrong("box unit", "pixel, as Pascal VOC has it")
         }
-        _ if !options.map.is_empty() => wrong("map", "a source whose samples have named fields"),
+        _ if !options.map.is_empty() && !pairs => wrong("map", "a source whose samples have named fields"),
         found if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
             wrong("images", "a COCO annotation file as the source")
         }
-        _ if !options.arrays.is_empty() && !list => wrong("array", "a list (CSV or JSON Lines) as the source"),
+        _ if !options.arrays.is_empty() && !list && !pairs => {
+            wrong("array", "a list (CSV or JSON Lines) as the source, or files that belong to images by their names")
+        }
+        _ if pairs && !(options.columns.is_empty() && options.files.is_empty()) => {
+            wrong("columns", "arrays and flow only: each feature of files that belong to images holds files")
+        }
         _ => Ok(()),
     }
 }

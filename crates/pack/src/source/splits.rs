@@ -4,6 +4,7 @@
 use super::archive::files::{ArchiveFiles, ArchiveKind};
 use super::detect::{self, DetectedSource};
 use super::exists;
+use super::first_file::has_arrays;
 use super::layouts::{self, listed};
 use super::split_names::{NamedSplit, is_same, is_split, year};
 use crate::error::SourceError;
@@ -338,6 +339,12 @@ fn check_layout(source: &Path, top: &[String]) -> Result<(), Error> {
         let (folder, inner) = (source.join(only), detect::subfolders(&source.join(only))?);
         if inner.len() > 1 && layouts::are_parts(inner.iter().map(String::as_str)) {
             return refuse(&folder, &inner);
+        }
+    }
+    // A class has images, and no arrays.
+    for name in top {
+        if has_arrays(&source.join(name))? {
+            return refuse(source, top);
         }
     }
     // COCO: annotations next to folders of images that are named for splits.

@@ -1,0 +1,176 @@
+//! Finds images next to what is predicted for each pixel of them: by patterns that the user gives, or in folders whose names say so.
+
+use super::super::annotated::wrong;
+use super::super::detect::subfolders;
+use super::super::first_file::first_extension;
+use super::super::layouts::{IMAGES, PIXEL_VALUES, listed};
+use super::super::split_names::is_split;
+use super::pattern::Pattern;
+use crate::array::EXTENSIONS;
+use crate::{Error, Options, SourceKind};
+use std::path::{Path, PathBuf};
+
+/// The field of the images among the patterns.
+pub(super) const IMAGE: &str = "image";
+/// Extensions of files with a value for each pixel.
+const VALUES: [&str; 5] = ["png", "tif", "tiff", "bmp", "gif"];
+/// Patterns of Cityscapes, in the order in which folders of the same feature are chosen.
+const CITYSCAPES: [(&str, &str); 5] = [
+    ("mask", "gtFine/**_gtFine_labelIds.png"),
+    ("instance_mask", "gtFine/**_gtFine_instanceIds.png"),
+    ("mask", "gtCoarse/**_gtCoarse_labelIds.png"),
+    ("instance_mask", "gtCoarse/**_gtCoarse_instanceIds.png"),
+    ("disparity", "disparity/**_disparity.png"),
+];
+const CITYSCAPES_IMAGES: (&str, &str) = ("leftImg8bit", "leftImg8bit/**_leftImg8bit.png");
+
+/// A folder of files that belong together by their names.
+#[derive(Debug, Clone)]
+pub(in crate::source) struct Pairs {
+    pub(in crate::source) root: PathBuf,
+    pub(super) image: Pattern,
+    /// Features, in byte order of their names, and the files that they hold.
+    pub(super) features: Vec<(String, Pattern)>,
+}
+
+/// Finds pairs: patterns in `options`, or folders with the names of images and of what is predicted for each pixel; otherwise `None`.
+///
+/// # Errors
+/// [`crate::SourceError::Annotations`] for patterns that do not fit each other, and if the user names the kind and there are no such
+/// folders; [`Error::Io`].
+pub(in crate::source) fn find(source: &Path, options: &Options) -> Result<Option<Pairs>, Error> {
+    let forced = options.from == Some(SourceKind::Pairs);
+    let patterns = options.map.iter().any(|(_, theirs)| theirs.contains('*')) && options.from.is_none();
+    if (options.from.is_some() && !forced) || !source.is_dir() {
+        return match forced {
+            true => {
+                Err(wrong(source, "expected a folder on a disk, in which the files of a sample have names in common"))
+            }
+            false => Ok(None),
+        };
+    }
+    if patterns || (forced && !options.map.is_empty()) {
+        return of_patterns(source, &options.map).map(Some);
+    }
+    let given = match cityscapes(source)? {
+        Some(found) => Some(found),
+        None => by_names(source, &subfolders(source)?)?,
+    };
+    match given {
+        Some(given) => of_patterns(source, &given).map(Some),
+        None if forced => Err(wrong(
+            source,
+            "expected folders such as images and masks; name the files of a sample by what they have in common: --map \
+             image='images/**.jpg' --map mask='masks/**_mask.png'",
+        )),
+        None => Ok(None),
+    }
+}
+
+fn of_patterns(source: &Path, given: &[(String, String)]) -> Result<Pairs, Error> {
+    let (mut image, mut features) = (None::<Pattern>, vec![]);
+    for (name, text) in given {
+        let pattern = Pattern::new(text).map_err(|problem| wrong(source, problem))?;
+        match name.as_str() {
+            IMAGE => image = Some(pattern),
+            "label" | "key" | "class" => {
+                return Err(wrong(
+                    source,
+                    format!("{name}: files that belong together have no {name}; pack a list (CSV)"),
+                ));
+            }
+            name if crate::sample::is_written(name) => {
+                return Err(wrong(
+                    source,
+                    format!("{name}: pack writes a feature of this name itself; choose another one"),
+                ));
+            }
+            name => features.push((name.to_owned(), pattern)),
+        }
+    }
+    let image = image.ok_or_else(|| wrong(source, "no pattern of the images: --map image='images/**.jpg'"))?;
+    let other = features.iter().find(|(_, pattern)| pattern.texts_len() != image.texts_len());
+    if let Some((_, other)) = other {
+        let problem = format!(
+            "`{}` has {} times * or **, and `{}` {}: each stands for the same text in both",
+            other.as_str(),
+            other.texts_len(),
+            image.as_str(),
+            image.texts_len()
+        );
+        return Err(wrong(source, problem));
+    }
+    features.sort_by(|a, b| a.0.cmp(&b.0));
+    if let Some(twice) = features.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(wrong(source, format!("two patterns for the feature {}; choose one", twice[0].0)));
+    }
+    Ok(Pairs { root: source.to_owned(), image, features })
+}
+
+fn cityscapes(source: &Path) -> Result<Option<Vec<(String, String)>>, Error> {
+    if !source.join(CITYSCAPES_IMAGES.0).is_dir() {
+        return Ok(None);
+    }
+    let mut given = vec![(IMAGE.to_owned(), CITYSCAPES_IMAGES.1.to_owned())];
+    for (feature, pattern) in CITYSCAPES {
+        let folder = pattern.split('/').next().unwrap_or_default();
+        if source.join(folder).is_dir() && given.iter().all(|(known, _)| known != feature) {
+            given.push((feature.to_owned(), pattern.to_owned()));
+        }
+    }
+    Ok((given.len() > 1).then_some(given))
+}
+
+/// Returns the patterns of folders by their names: of the images, and of values for each pixel; or of such folders in each folder of a
+/// split.
+fn by_names(source: &Path, top: &[String]) -> Result<Option<Vec<(String, String)>>, Error> {
+    if let Some(found) = parts(source, source, top)? {
+        return Ok(Some(patterns("", &found)));
+    }
+    if top.is_empty() || !top.iter().all(|name| is_split(name)) {
+        return Ok(None);
+    }
+    let mut all = vec![];
+    for split in top {
+        let folder = source.join(split);
+        all.extend(parts(source, &folder, &subfolders(&folder)?)?);
+    }
+    // Those of all splits are the same.
+    let same = all.len() == top.len() && all.windows(2).all(|pair| pair[0] == pair[1]);
+    Ok(all.first().filter(|_| same).map(|found| patterns("*/", found)))
+}
+
+fn patterns(before: &str, found: &[(String, String)]) -> Vec<(String, String)> {
+    found.iter().map(|(feature, folder)| (feature.clone(), format!("{before}{folder}/**.*"))).collect()
+}
+
+/// Returns the features of the folders in one folder, that of the images first.
+fn parts(source: &Path, folder: &Path, inner: &[String]) -> Result<Option<Vec<(String, String)>>, Error> {
+    let is_one = |names: &[&str], name: &String| names.contains(&&*name.to_lowercase());
+    let images: Vec<_> = inner.iter().filter(|name| is_one(&IMAGES, name)).collect();
+    let [image] = images[..] else { return Ok(None) };
+    let mut found = vec![(IMAGE.to_owned(), image.clone())];
+    for (feature, names) in PIXEL_VALUES {
+        let mut folders = vec![];
+        for name in inner.iter().filter(|name| is_one(names, name)) {
+            let first = first_extension(&folder.join(name))?;
+            if VALUES.iter().chain(&EXTENSIONS).any(|known| *known == first) {
+                folders.push(name);
+            }
+        }
+        match folders[..] {
+            [] => {}
+            [one] => found.push((feature.to_owned(), one.clone())),
+            _ => {
+                let problem = format!(
+                    "the folders {} may each be the {feature} of {image}; say which: --map image='{image}/**.*' --map \
+                     {feature}='{}/**.*'",
+                    listed(folders.iter().map(|name| name.as_str())),
+                    folders[0]
+                );
+                return Err(wrong(source, problem));
+            }
+        }
+    }
+    Ok((found.len() > 1).then_some(found))
+}

@@ -1,0 +1,197 @@
+//! Divides files that belong together into samples and splits.
+
+use super::super::annotated::wrong;
+use super::super::detect::DetectedSource;
+use super::super::folder::{FilesBelow, files_below};
+use super::super::image_lists::{self, ImageLists, doubt};
+use super::super::layouts::listed;
+use super::super::split_names::NamedSplit;
+use super::super::splits::{DividedSource, SplitSource, own_name};
+use super::find::Pairs;
+use super::pattern::Pattern;
+use crate::options::DEFAULT_SPLIT;
+use crate::{Error, Options, SplitNames};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::rc::Rc;
+
+/// The samples of a source.
+pub(in crate::source) struct PairedFiles {
+    pub(in crate::source) pairs: Pairs,
+    /// Of each image, the files of the features.
+    pub(super) files: HashMap<String, Vec<PairedFile>>,
+}
+
+/// A file that belongs to an image.
+pub(super) enum PairedFile {
+    One(String),
+    /// There is none; one of this name was expected.
+    Missing(String),
+    /// There are several.
+    Several(String, String),
+}
+
+/// Divides files into samples, and these into the splits that folders are named for.
+///
+/// # Errors
+/// [`crate::SourceError::Annotations`] if there is no image, or no image with a file of each feature; [`crate::SourceError::SplitNames`];
+/// those of [`image_lists::taken`]; [`Error::Io`].
+pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) -> Result<DividedSource, Error> {
+    let FilesBelow { files, loops } = files_below(&pairs.root)?;
+    let mut left_out = vec![];
+    if !loops.is_empty() {
+        left_out.push(format!("{}: links back to a folder above", listed(loops.iter().map(String::as_str))));
+    }
+    let mut used = HashSet::new();
+    let of_features: Vec<_> = pairs.features.iter().map(|(_, pattern)| by_texts(&files, pattern)).collect();
+    let images = by_texts(&files, &pairs.image);
+    let mut paired = HashMap::new();
+    for (texts, images) in &images {
+        if let [first, second, ..] = &images[..] {
+            let problem =
+                format!("{first} and {second} are images with the same name: which one do the other files belong to?");
+            return Err(wrong(source, problem));
+        }
+        let found = |((_, pattern), files): (&(String, Pattern), &HashMap<Vec<String>, Vec<&String>>)| match files
+            .get(texts)
+            .map(Vec::as_slice)
+        {
+            None | Some([]) => PairedFile::Missing(pattern.path(texts)),
+            Some([one]) => PairedFile::One((*one).clone()),
+            Some([first, second, ..]) => PairedFile::Several((*first).clone(), (*second).clone()),
+        };
+        let found: Vec<_> = pairs.features.iter().zip(&of_features).map(found).collect();
+        used.extend(of_features.iter().filter_map(|files| files.get(texts)).flatten().copied());
+        used.extend(images);
+        paired.insert(images[0].clone(), found);
+    }
+    check_any(source, &pairs, &paired, &of_features)?;
+    unused(&pairs, &files, &used, &mut left_out);
+    let lists = splits(source, &pairs, paired.keys(), options)?;
+    let one = lists.keys().all(String::is_empty);
+    let lists = match one {
+        true => {
+            let own = || match own_name(&pairs.root) {
+                NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
+                _ => DEFAULT_SPLIT.to_owned(),
+            };
+            BTreeMap::from([(options.split.clone().unwrap_or_else(own), lists.into_values().flatten().collect())])
+        }
+        false => lists,
+    };
+    let asked = Options { split: options.split.clone().filter(|_| !one), ..options.clone() };
+    let (lists, others) = image_lists::taken(source, lists, &asked)?;
+    if !others.is_empty() {
+        left_out.push(format!("{}: of other splits", listed(others.iter().map(String::as_str))));
+    }
+    let files =
+        lists.iter().flat_map(|(split, images)| images.iter().map(|image| (split.as_str(), pairs.root.join(image))));
+    image_lists::check_files(source, files)?;
+    let path = pairs.root.clone();
+    let paired = Rc::new(PairedFiles { pairs, files: paired });
+    let splits = lists.into_iter().map(|(split, images)| {
+        let found = DetectedSource::Pairs(Rc::clone(&paired), images);
+        SplitSource { split, path: path.clone(), found }
+    });
+    Ok(DividedSource { splits: splits.collect(), folders: vec![], left_out })
+}
+
+/// Returns the files that match a pattern, by what is in place of its `*`.
+fn by_texts<'f>(files: &'f [String], pattern: &Pattern) -> HashMap<Vec<String>, Vec<&'f String>> {
+    let mut found = HashMap::<_, Vec<_>>::new();
+    for file in files {
+        if let Some(texts) = pattern.texts(file) {
+            found.entry(texts).or_default().push(file);
+        }
+    }
+    found
+}
+
+/// Refuses patterns of which none matches, or of which no file belongs to an image.
+fn check_any(
+    source: &Path,
+    pairs: &Pairs,
+    paired: &HashMap<String, Vec<PairedFile>>,
+    files: &[HashMap<Vec<String>, Vec<&String>>],
+) -> Result<(), Error> {
+    let Some(image) = paired.keys().min() else {
+        return Err(wrong(source, format!("no file matches the pattern of the images, {}", pairs.image.as_str())));
+    };
+    for (at, ((feature, pattern), files)) in pairs.features.iter().zip(files).enumerate() {
+        if paired.values().any(|of_image| !matches!(of_image[at], PairedFile::Missing(_))) {
+            continue;
+        }
+        let there = files.values().flatten().min();
+        let there = there.map_or("there is none".to_owned(), |file| format!("there is {file}"));
+        let PairedFile::Missing(expected) = &paired[image][at] else { continue };
+        let problem = format!(
+            "no image has a {feature}: for {image}, {expected} was expected, and {there}; name the files by what those of a sample \
+             have in common, such as --map image='{}' --map {feature}='{}'",
+            pairs.image.as_str(),
+            pattern.as_str().replacen(".*", "_mask.png", 1)
+        );
+        return Err(wrong(source, problem));
+    }
+    Ok(())
+}
+
+/// Names the files that are in no sample.
+fn unused(pairs: &Pairs, files: &[String], used: &HashSet<&String>, left_out: &mut Vec<String>) {
+    let rest: Vec<_> = files.iter().filter(|file| !used.contains(file)).collect();
+    let (without_image, others): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|file| pairs.features.iter().any(|(_, pattern)| pattern.texts(file).is_some()));
+    for (files, why) in [(without_image, "without an image"), (others, "that no pattern names")] {
+        match files[..] {
+            [] => {}
+            [one] => left_out.push(format!("a file {why}: {one}")),
+            [first, ..] => left_out.push(format!("{} files {why}, such as {first}", files.len())),
+        }
+    }
+}
+
+/// Groups images by the splits that their folders are named for; all in the group without a name if none is.
+fn splits<'i>(
+    source: &Path,
+    pairs: &Pairs,
+    images: impl Iterator<Item = &'i String>,
+    options: &Options,
+) -> Result<ImageLists, Error> {
+    let mut lists = ImageLists::new();
+    for image in images {
+        let mut folders: Vec<_> = image.split('/').collect();
+        folders.pop();
+        let split = match options.split_names {
+            SplitNames::Ignored => String::new(),
+            SplitNames::Names => folders.get(pairs.image.folders()).map_or(String::new(), |name| (*name).to_owned()),
+            SplitNames::Auto => {
+                let named = folders.iter().filter_map(|name| match NamedSplit::of_folder(name) {
+                    NamedSplit::One(split) => Some(split),
+                    _ => None,
+                });
+                let named: Vec<_> = named.collect();
+                if let [first, second, ..] = &named[..]
+                    && first != second
+                {
+                    let problem = format!(
+                        "{image} is in folders of two splits, {first} and {second}; take all images as one: --splits none"
+                    );
+                    return Err(doubt(source, problem));
+                }
+                named.into_iter().next().unwrap_or_default()
+            }
+        };
+        lists.entry(split).or_default().push(image.clone());
+    }
+    lists.values_mut().for_each(|images| images.sort());
+    if lists.len() > 1
+        && let Some(image) = lists.get("").and_then(|images| images.first())
+    {
+        let named = listed(lists.keys().filter(|name| !name.is_empty()).map(String::as_str));
+        let problem = format!(
+            "some images are in folders of {named}, and {image} is in that of no split; make each folder a split of its name: \
+             --splits names; or take all images as one: --splits none"
+        );
+        return Err(doubt(source, problem));
+    }
+    Ok(lists)
+}

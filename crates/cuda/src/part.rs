@@ -163,6 +163,7 @@ impl From<LabelDtype> for Element {
         match dtype {
             LabelDtype::U8 => Element::U8,
             LabelDtype::U16 => Element::U16,
+            LabelDtype::I32 => Element::I32,
         }
     }
 }

@@ -34,10 +34,10 @@ impl LabelMap {
     ///
     /// # Errors
     /// If the data is damaged or truncated or the image exceeds a limit; [`Error::Labels`] if the format is lossy or holds
-    /// other than one value of at most 16 bits per pixel; [`Error::LabelValue`] if a value does not fit `dtype`.
+    /// other than one value of at most 16 bits per pixel, or for 32 bits three of 8 bits; [`Error::LabelValue`] if a value does not fit `dtype`.
     pub fn decode(&mut self, bytes: &[u8], dtype: LabelDtype, limits: &Limits) -> Result<(), Error> {
         let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
-        let result = catch_panic(format, || self.decode_values(format, bytes, limits));
+        let result = catch_panic(format, || self.decode_values(format, bytes, dtype, limits));
         if matches!(result, Err(Error::Panic { .. })) {
             *self = LabelMap::default();
         }
@@ -52,14 +52,20 @@ impl LabelMap {
             Some(1..=8) if sniff(bytes) == Some(Format::Png) => LabelDtype::U8,
             _ => LabelDtype::U16,
         };
-        // The values, and what a TIFF decoder may add.
+        // The values, of which ids have 3 bytes before 4, and what a TIFF decoder may add.
         3 * u64::from(width) * u64::from(height) * stored.bytes().max(dtype.bytes()) as u64
     }
 
     /// Decodes the stored values, and returns their type.
-    fn decode_values(&mut self, format: Format, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
+    fn decode_values(
+        &mut self,
+        format: Format,
+        bytes: &[u8],
+        dtype: LabelDtype,
+        limits: &Limits,
+    ) -> Result<LabelDtype, Error> {
         match format {
-            Format::Png => self.decode_png(bytes, limits),
+            Format::Png => self.decode_png(bytes, dtype, limits),
             Format::Jpeg | Format::WebP => Err(Error::Labels { format }),
             format => {
                 let decoded = image_crate::decode_grey(format, bytes, limits, &mut self.data)?;
@@ -70,19 +76,50 @@ impl LabelMap {
         }
     }
 
-    fn decode_png(&mut self, bytes: &[u8], limits: &Limits) -> Result<LabelDtype, Error> {
+    fn decode_png(&mut self, bytes: &[u8], dtype: LabelDtype, limits: &Limits) -> Result<LabelDtype, Error> {
         let bytes = codecs::png_palette::repaired(bytes);
-        let found = values::png::decode(&bytes, limits, 1, &mut self.data)?;
+        // Ids of 24 bits have three channels.
+        let most = if dtype == LabelDtype::I32 { 3 } else { 1 };
+        let found = values::png::decode(&bytes, limits, most, &mut self.data)?;
         let found = found.ok_or(Error::Labels { format: Format::Png })?;
         self.size = found.size;
-        Ok(if found.bytes == 2 { LabelDtype::U16 } else { LabelDtype::U8 })
+        match (found.channels, found.bytes) {
+            (1, 1) => Ok(LabelDtype::U8),
+            (1, _) => Ok(LabelDtype::U16),
+            (3, 1) => {
+                self.spread(3, |id| [id[0], id[1], id[2], 0]);
+                Ok(LabelDtype::I32)
+            }
+            _ => Err(Error::Labels { format: Format::Png }),
+        }
+    }
+
+    /// Makes 4 bytes of each value, in place.
+    fn spread(&mut self, bytes: usize, wide: impl Fn(&[u8]) -> [u8; 4]) {
+        let values = self.data.len() / bytes;
+        self.data.resize(4 * values, 0);
+        for at in (0..values).rev() {
+            let value = wide(&self.data[bytes * at..][..bytes]);
+            self.data[4 * at..][..4].copy_from_slice(&value);
+        }
     }
 
     /// Converts the decoded values in place.
     fn convert(&mut self, format: Format, stored: LabelDtype, dtype: LabelDtype) -> Result<(), Error> {
         self.dtype = dtype;
         match (stored, dtype) {
-            (LabelDtype::U8, LabelDtype::U8) | (LabelDtype::U16, LabelDtype::U16) => Ok(()),
+            (LabelDtype::U8, LabelDtype::U8)
+            | (LabelDtype::U16, LabelDtype::U16)
+            | (LabelDtype::I32, LabelDtype::I32) => Ok(()),
+            (LabelDtype::U8, LabelDtype::I32) => {
+                self.spread(1, |value| [value[0], 0, 0, 0]);
+                Ok(())
+            }
+            (LabelDtype::U16, LabelDtype::I32) => {
+                self.spread(2, |value| [value[0], value[1], 0, 0]);
+                Ok(())
+            }
+            (LabelDtype::I32, _) => Err(Error::Labels { format }),
             (LabelDtype::U8, LabelDtype::U16) => {
                 let values = self.data.len();
                 self.data.resize(2 * values, 0);
@@ -164,12 +201,13 @@ impl LabelMap {
     /// # Errors
     /// [`Error::SizeMismatch`] if the map has another size than the image that the geometry was planned for;
     /// [`Error::LabelBytes`] if the length of `out` is wrong.
-    pub fn apply_geometry(&mut self, geometry: &Geometry, fill: u16, out: &mut [u8]) -> Result<(), Error> {
+    pub fn apply_geometry(&mut self, geometry: &Geometry, fill: i32, out: &mut [u8]) -> Result<(), Error> {
         geometry.check_stored(self.size)?;
         self.check_output(geometry.size, out)?;
         match self.dtype {
             LabelDtype::U8 => self.write::<1>(geometry, fill, out),
             LabelDtype::U16 => self.write::<2>(geometry, fill, out),
+            LabelDtype::I32 => self.write::<4>(geometry, fill, out),
         }
         Ok(())
     }
@@ -184,7 +222,7 @@ impl LabelMap {
     }
 
     /// Writes the map of values of `C` bytes with the geometry applied.
-    fn write<const C: usize>(&mut self, geometry: &Geometry, fill: u16, out: &mut [u8]) {
+    fn write<const C: usize>(&mut self, geometry: &Geometry, fill: i32, out: &mut [u8]) {
         let (orientation, (width, height)) = (geometry.orientation, self.size);
         let (left, top) = geometry.canvas.offset;
         let decoded = Rect { left, top, width, height };

@@ -132,7 +132,7 @@ pub use image_info::ImageInfo;
 pub use label_dtype::LabelDtype;
 pub use label_map::LabelMap;
 pub use limits::Limits;
-pub use mask::{check_mask, is_mask_name};
+pub use mask::{check_mask, mask_dtype};
 pub use memory::{raw_scratch_bytes, scratch_bound, scratch_bytes};
 pub use normalize::Normalizer;
 pub use normalize::output::{Dtype, Layout, Output, OutputError};

@@ -63,7 +63,7 @@ impl Groups {
                     once(&mut groups.images, images, "Clip")?;
                 }
                 Field::FurtherImage(further) => more.push(further.clone()),
-                Field::Mask(mask) => masks.push(mask.clone()),
+                Field::Mask(mask) => masks.push(checked(mask)?.clone()),
                 Field::Objects(given) => once(&mut objects, given.clone(), "Objects")?,
                 Field::Arrays(arrays) => groups.arrays.push(arrays.clone()),
                 Field::RaggedArrays(arrays) => groups.ragged.push(arrays.clone()),
@@ -85,6 +85,17 @@ impl Groups {
             (images.more, images.masks, images.objects) = (more, masks, objects);
         }
         Ok(groups)
+    }
+}
+
+/// Checks that the labels of a mask hold the one outside the image.
+fn checked(mask: &Mask) -> Result<&Mask> {
+    match mask.fill.filter(|fill| !mask.dtype.holds(*fill)) {
+        None => Ok(mask),
+        Some(fill) => {
+            let (feature, dtype) = (mask.feature.clone(), mask.dtype.name());
+            Err(InvalidOptions::MaskFill { feature, fill, dtype }.into())
+        }
     }
 }
 

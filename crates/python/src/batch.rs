@@ -155,6 +155,7 @@ fn on_host<'py>(
             match mask.dtype {
                 LabelDtype::U8 => Memory::writable(first, shape, owner),
                 LabelDtype::U16 => Memory::writable(first.cast::<u16>(), shape, owner),
+                LabelDtype::I32 => Memory::writable(first.cast::<i32>(), shape, owner),
             }
         };
         dict.set_item(if masks.len() == 1 { MASK } else { mask.feature }, memory.into_array(py)?)?;

@@ -128,8 +128,8 @@ def test_invalid_options_are_named():
         st.Mask("mask", dtype="uint32")
     with pytest.raises(TypeError, match=r"`dtype` is 16: expected \"uint8\", \"uint16\""):
         st.Mask("mask", dtype=16)
-    with pytest.raises(ValueError, match="`fill` is 65536: expected 0 to 65535"):
-        st.Mask("mask", fill=65536)
+    with pytest.raises(ValueError, match="`fill` is 2147483648: expected -2147483648 to 2147483647"):
+        st.Mask("mask", fill=2**31)
     with pytest.raises(TypeError, match="`feature` is None: expected the name of a feature"):
         st.Mask(None)
 

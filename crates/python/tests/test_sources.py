@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 import pytest
 import shardtool as st
+from PIL import Image
 from test_numbers import mds, png
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "sources.md"
@@ -140,16 +141,29 @@ def yolo(at, rows, stem):
     (at / "yolo" / "data.yaml").write_text(f"{splits}names: {json.dumps(labels)}\n")
 
 
+def pairs(at, rows, stem):
+    """Masks have no classes."""
+    for number, (name, _, _) in enumerate(rows):
+        for folder in ("images", "masks"):
+            (at / "pairs" / folder / stem).mkdir(parents=True, exist_ok=True)
+        image = Image.open(io.BytesIO(png(number)))
+        (at / "pairs" / "images" / stem / f"{name}.png").write_bytes(png(number))
+        Image.new("L", image.size, number).save(at / "pairs" / "masks" / stem / f"{name}.png")
+    (at / "pairs").mkdir(exist_ok=True)
+
+
 SOURCES = {
     "folder of classes": folder, "JSONL": jsonl, "CSV": csv, "WebDataset": tar, "Parquet": parquet, "MDS": mosaic,
-    "TFRecord": tfrecord, "COCO": coco, "Pascal VOC": voc, "YOLO": yolo,
+    "TFRecord": tfrecord, "COCO": coco, "Pascal VOC": voc, "YOLO": yolo, "images and masks": pairs,
 }  # fmt: skip
 #: Kinds whose `at` holds one source, not several files that are packed together.
 SINGLE = {"JSONL": "{}.jsonl", "CSV": "{}.csv", "COCO": "{}/annotations.json"}
 #: Kinds whose `at` holds one folder with all splits.
-ROOTS = {"Pascal VOC": "voc", "YOLO": "yolo"}
+ROOTS = {"Pascal VOC": "voc", "YOLO": "yolo", "images and masks": "pairs"}
 #: Kinds whose classes are those of objects.
-OBJECTS = ("COCO", *ROOTS)
+OBJECTS = ("COCO", "Pascal VOC", "YOLO")
+#: Kinds that have an image and nothing else to store, or files only.
+NO_COLUMNS = ("folder of classes", "YOLO", "images and masks")
 HOLDS = {"wide": "columns", "large": "columns", "score": "columns"}
 
 
@@ -180,6 +194,8 @@ def refusal(error, *named):
 
 
 def classes_differ(kind, tmp_path):
+    if kind == "images and masks":
+        return "no classes"
     one, two = [pack(kind, tmp_path, rows, name)[1] for name, rows in (("one", ROWS), ("two", [("d", "dog", {}), ("e", "bird", {})]))]
     splits = [only(one), only(two)]
     fields = [st.Image([st.CenterCrop(8)]), *(["image/object/class/label"] if kind in OBJECTS else [])]
@@ -231,7 +247,7 @@ def dotted_names(kind, tmp_path):
 
 def column(name, values):
     def run(kind, tmp_path):
-        if kind in ("folder of classes", "YOLO"):
+        if kind in NO_COLUMNS:
             return "no columns"
         if kind == "TFRecord" and name != "score":
             return "has no such type"
@@ -245,7 +261,7 @@ def column(name, values):
 
 
 def nulls(kind, tmp_path):
-    if kind in ("folder of classes", "YOLO"):
+    if kind in NO_COLUMNS:
         return "no columns"
     if kind == "MDS":
         return "has no nulls"
@@ -257,8 +273,9 @@ def nulls(kind, tmp_path):
 
 def empty(kind, tmp_path):
     try:
-        # Without a file of annotations, nothing says that it is VOC.
-        pack(kind, tmp_path, [], **({"kind": "voc"} if kind == "Pascal VOC" else {}))
+        # Without a file, nothing says what it is.
+        named = {"Pascal VOC": {"kind": "voc"}, "images and masks": {"kind": "pairs"}}
+        pack(kind, tmp_path, [], **named.get(kind, {}))
     except (st.PackError, st.FileError) as error:
         assert not (tmp_path / "one.dataset" / "dataset.json").exists()
         return refusal(error, "no ", "empty", "does not") + ", nothing published"

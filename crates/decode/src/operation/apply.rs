@@ -133,7 +133,7 @@ impl Operation {
     /// Moves the labels of a map of `size` (width, height) as [`apply`](Self::apply) moves the pixels of its image, by nearest
     /// neighbour. Operations that move no pixels change nothing.
     ///
-    /// `labels` is `[H, W]` of type `dtype`. Labels outside the map become `fill`, of which 8-bit labels use the lower byte.
+    /// `labels` is `[H, W]` of type `dtype`. Labels outside the map become `fill`, of which narrower labels use the lower bytes.
     ///
     /// # Errors
     /// Those of [`check`](Self::check); [`Error::LabelBytes`] if the length of `labels` is wrong. The labels are then unchanged.
@@ -142,7 +142,7 @@ impl Operation {
         dtype: LabelDtype,
         size: (u32, u32),
         labels: &mut [u8],
-        fill: u16,
+        fill: i32,
         scratch: &mut OperationScratch,
     ) -> Result<(), Error> {
         self.check(size)?;
@@ -159,13 +159,15 @@ impl Operation {
         match (self, dtype) {
             (Operation::HorizontalFlip, LabelDtype::U8) => flip::flip_horizontally::<1>(labels, width),
             (Operation::HorizontalFlip, LabelDtype::U16) => flip::flip_horizontally::<2>(labels, width),
+            (Operation::HorizontalFlip, LabelDtype::I32) => flip::flip_horizontally::<4>(labels, width),
             (Operation::VerticalFlip, _) => flip::flip_vertically(labels, width * dtype.bytes()),
             _ => {
                 let Some(warp) = self.warp((width, height)) else { return Ok(()) };
                 copy_to(&mut scratch.copy, labels);
                 match dtype {
                     LabelDtype::U8 => warp.nearest(&scratch.copy, [fill as u8], labels),
-                    LabelDtype::U16 => warp.nearest(&scratch.copy, fill.to_le_bytes(), labels),
+                    LabelDtype::U16 => warp.nearest(&scratch.copy, (fill as u16).to_le_bytes(), labels),
+                    LabelDtype::I32 => warp.nearest(&scratch.copy, fill.to_le_bytes(), labels),
                 }
             }
         }

@@ -99,20 +99,21 @@ impl Plan {
     pub fn apply_to_labels(
         &self,
         labels: &mut LabelMap,
-        fill: u16,
+        fill: i32,
         out: &mut [u8],
         scratch: &mut TransformScratch,
     ) -> Result<(), Error> {
         match labels.dtype() {
             LabelDtype::U8 => self.write_labels::<1>(labels, fill, out, scratch),
             LabelDtype::U16 => self.write_labels::<2>(labels, fill, out, scratch),
+            LabelDtype::I32 => self.write_labels::<4>(labels, fill, out, scratch),
         }
     }
 
     fn write_labels<const C: usize>(
         &self,
         labels: &mut LabelMap,
-        fill: u16,
+        fill: i32,
         out: &mut [u8],
         scratch: &mut TransformScratch,
     ) -> Result<(), Error> {

@@ -383,7 +383,7 @@ proptest! {
         prop_assert_eq!(applied.is_ok(), operation.check(size).is_ok());
         prop_assert!(applied.is_ok() || result == data);
         let mut labels = data[..(2 * width * height) as usize].to_vec();
-        let applied = operation.apply_to_labels(LabelDtype::U16, size, &mut labels, fill, &mut scratch);
+        let applied = operation.apply_to_labels(LabelDtype::U16, size, &mut labels, fill.into(), &mut scratch);
         prop_assert_eq!(applied.is_ok(), operation.check(size).is_ok());
     }
 

@@ -47,7 +47,7 @@ impl PlannedImage<'_> {
                 labels.set(bounded.size, DTYPE, values)?;
             }
             out.resize(pixels(plan.output_size()) as usize * DTYPE.bytes(), 0);
-            plan.apply_to_labels(labels, OUTSIDE, out, &mut scratch.transform)?;
+            plan.apply_to_labels(labels, OUTSIDE.into(), out, &mut scratch.transform)?;
         }
         out.moves.clear();
         out.moves.extend(bounded.as_ref().map(Bounded::plan).into_iter().chain([plan]).cloned());

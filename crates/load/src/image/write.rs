@@ -13,8 +13,8 @@ use crate::meters::WorkerMeters;
 use crate::objects::ObjectColumns;
 use crate::options::Mask;
 use shardtool_decode::{
-    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelFn,
-    PixelFormat, PixelsMut, TransformScratch,
+    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelMap, Normalizer, PixelFn, PixelFormat,
+    PixelsMut, TransformScratch,
 };
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -264,10 +264,7 @@ fn write_mask(
         Some(cached) => cached.load_labels(labels, dtype, decode, (bounded, transform))?,
         None => decode(labels)?,
     }
-    let fill = options.fill.unwrap_or(match dtype {
-        LabelDtype::U8 => u8::MAX.into(),
-        LabelDtype::U16 => u16::MAX,
-    });
+    let fill = options.fill.unwrap_or(dtype.ignored());
     view.plan.apply_to_labels(labels, fill, row, transform)
 }
 

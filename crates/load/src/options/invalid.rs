@@ -38,6 +38,18 @@ pub enum InvalidOptions {
         /// The feature.
         feature: String,
     },
+    /// A label outside the image that the type of a mask does not hold.
+    #[error(
+        "mask `{feature}`: `fill` is {fill}, which {dtype} does not hold; choose another label, or a larger `dtype`"
+    )]
+    MaskFill {
+        /// The feature.
+        feature: String,
+        /// As given.
+        fill: i32,
+        /// The type.
+        dtype: &'static str,
+    },
     /// Options of pixels that contradict each other.
     #[error("{reason}")]
     Pixels {

@@ -15,9 +15,9 @@ pub(super) fn check_masks(
     size: (u32, u32),
     options: &Options,
 ) -> Result<(), Reason> {
-    let named = schema.columns.iter().zip(values).filter(|((name, _), _)| decode::is_mask_name(name));
-    for ((column, _), values) in named {
-        let check = |bytes: &&[u8]| decode::check_mask(bytes, size, &options.limits);
+    for ((column, _), values) in schema.columns.iter().zip(values) {
+        let Some(dtype) = decode::mask_dtype(column) else { continue };
+        let check = |bytes: &&[u8]| decode::check_mask(bytes, dtype, size, &options.limits);
         let checked = values.byte_strings().iter().try_for_each(check);
         checked.map_err(|source| Reason::Mask { column: column.clone(), source })?;
     }

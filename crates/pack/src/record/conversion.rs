@@ -38,7 +38,7 @@ pub(super) fn attached<'a>(
 ) -> Result<Option<Cow<'a, [u8]>>, Reason> {
     let extension = name.rsplit('.').next().unwrap_or_default();
     let is_known = || ConvertedFormat::EXTENSIONS.iter().any(|(known, _)| extension.eq_ignore_ascii_case(known));
-    if !decode::is_mask_name(column) && !is_known() {
+    if decode::mask_dtype(column).is_none() && !is_known() {
         return Ok(None);
     }
     converted(file, name, |format| format.to_png_unscaled(file, limits))

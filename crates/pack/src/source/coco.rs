@@ -3,6 +3,7 @@
 use super::coco_annotation::Annotation;
 use super::coco_captions;
 use super::coco_members::Members;
+use super::coco_panoptic::{PANOPTIC, Panoptic};
 use super::layouts::listed;
 use super::listing::{Entry, Listing};
 use super::objects;
@@ -96,7 +97,7 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
 pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = open_list(file).map_err(Error::io("read", file))?;
-    let Document { images, mut annotations, categories, others } =
+    let Document { images, annotations, categories, others } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
     let mut images = images.into_iter().map(Image::named).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     let left_out = left_out(&others, &categories);
@@ -117,6 +118,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
             listed(names.into_iter())
         )));
     }
+    let (panoptic, mut annotations) = Panoptic::of(file, annotations).map_err(wrong)?;
     let captioned = coco_captions::are(&annotations);
     if captioned {
         annotations = annotations.into_iter().map(Annotation::into_caption).collect();
@@ -133,7 +135,8 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let members = annotations.iter().map(|annotation| &annotation.others);
     let of_annotations = if captioned { coco_captions::members(members) } else { Members::of_annotations(members) };
     let further = [&of_images, &of_annotations];
-    let columns = if captioned { coco_captions::columns(further) } else { columns(keypoints, further) };
+    let columns =
+        if captioned { coco_captions::columns(further) } else { columns(keypoints, panoptic.is_some(), further) };
     let mut by_image: HashMap<i64, Vec<Annotation>> = HashMap::new();
     for annotation in annotations {
         by_image.entry(annotation.image_id).or_default().push(annotation);
@@ -160,10 +163,16 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
             }
         };
         let members = annotations.iter().map(|annotation| &annotation.others);
-        let further = of_images.of_image(&others).chain(of_annotations.of_objects(members)).collect();
+        let further: Vec<_> = of_images.of_image(&others).chain(of_annotations.of_objects(members)).collect();
         let values = match captioned {
             true => Ok(coco_captions::values(id, &annotations, further, &columns)),
-            false => values(id, &annotations, further, &classes, &columns),
+            false => {
+                let png = panoptic.as_ref().map(|panoptic| panoptic.value(id, options)).transpose();
+                png.and_then(|png| {
+                    let further = further.into_iter().chain(png.map(|png| (PANOPTIC.to_owned(), png))).collect();
+                    values(id, &annotations, further, &classes, &columns)
+                })
+            }
         };
         match values {
             Ok(values) => entries.push(Entry::new(file_name, None, None, values, (&meta, Times::of(options)))),
@@ -185,7 +194,7 @@ fn left_out(others: &BTreeMap<String, IgnoredAny>, categories: &[Category]) -> V
 }
 
 /// Returns the columns of a COCO file, in byte order of their names.
-fn columns(keypoints: bool, further: [&Members; 2]) -> Vec<(String, DType)> {
+fn columns(keypoints: bool, panoptic: bool, further: [&Members; 2]) -> Vec<(String, DType)> {
     let mut columns = vec![
         ("image/id", DType::Int64),
         (objects::AREA, DType::Float),
@@ -194,7 +203,8 @@ fn columns(keypoints: bool, further: [&Members; 2]) -> Vec<(String, DType)> {
         (objects::CLASS, DType::Int64),
         ("image/object/id", DType::Int64),
         ("image/object/iscrowd", DType::Int64),
-        ("image/object/segmentation", DType::Bytes),
+        // Of segments, the image shows which pixels they have.
+        (if panoptic { PANOPTIC } else { "image/object/segmentation" }, DType::Bytes),
     ];
     if keypoints {
         columns.extend([(objects::KEYPOINTS, DType::Float), ("image/object/keypoints/shape", DType::Int64)]);

@@ -45,11 +45,7 @@ impl Annotation {
     /// # Errors
     /// What is missing.
     pub(super) fn category(&self) -> Result<i64, String> {
-        let missing = |member: &str| match self.others.contains_key("segments_info") {
-            true => "a file of panoptic segmentations, which is not read: store its PNGs as masks, with a list (JSONL)"
-                .to_owned(),
-            false => format!("annotation {} has no `{member}`, which every object needs", self.id),
-        };
+        let missing = |member: &str| format!("annotation {} has no `{member}`, which every object needs", self.id);
         if self.bbox.is_none() {
             return Err(missing("bbox"));
         }

@@ -21,7 +21,7 @@ const SYSTEM: [&str; 10] = [
 pub(super) const IMAGES: [&str; 10] =
     ["images", "image", "imgs", "img", "rgb", "jpegimages", "leftimg8bit", "image_2", "imagestr", "imagests"];
 /// Names of folders with values for each pixel of the images, and the features that they become.
-pub(super) const PIXEL_VALUES: [(&str, &[&str]); 5] = [
+pub(super) const PIXEL_VALUES: [(&str, &[&str]); 6] = [
     (
         "mask",
         &[
@@ -39,7 +39,8 @@ pub(super) const PIXEL_VALUES: [(&str, &[&str]); 5] = [
             "labelstr",
         ],
     ),
-    ("instance_mask", &["instances", "instance", "segmentationobject", "panoptic"]),
+    ("instance_mask", &["instances", "instance", "segmentationobject"]),
+    ("panoptic", &["panoptic"]),
     ("depth", &["depth", "depths", "depth_map", "depth_maps"]),
     ("disparity", &["disparity", "disparities", "disp_occ_0", "disp_noc_0"]),
     ("flow", &["flow", "flows", "flow_occ", "flow_noc", "optical_flow"]),

@@ -9,6 +9,7 @@ mod coco;
 mod coco_annotation;
 mod coco_captions;
 mod coco_members;
+mod coco_panoptic;
 pub(crate) mod coordinates;
 mod detect;
 mod first_file;

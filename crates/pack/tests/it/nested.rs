@@ -205,7 +205,7 @@ fn refuses_a_coco_file_that_contradicts_itself() {
     };
     refused(&mixed, "annotation 5 has no `bbox`");
     let panoptic = serde_json::json!([{"image_id": 1000, "file_name": "0.png", "segments_info": []}]);
-    refused(&|d| d["annotations"] = panoptic.clone(), "panoptic segmentations, which is not read");
+    refused(&|d| d["annotations"] = panoptic.clone(), "its PNGs were expected in");
     refused(&|d| d["images"][3]["id"] = 999.into(), "1.jpg, 3.jpg have the same id 999");
 }
 

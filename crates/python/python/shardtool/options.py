@@ -185,31 +185,32 @@ class FurtherImage(Option):
 @dataclass(frozen=True, repr=False)
 class Mask(Option):
     """A label map for each image: a segmentation mask, as a grey or palette PNG or a grey TIFF of the image's size, one label
-    for each pixel. It gets the geometry of the image's steps by nearest neighbour.
+    for each pixel; or a panoptic map, as an RGB PNG of ids. It gets the geometry of the image's steps by nearest neighbour.
 
     A batch has it as `"mask"`, `[N, H, W]`; of several masks each has the name of its feature. Rows without a sample hold the
-    largest label.
+    largest label, or -1 of `"int32"`.
 
     Parameters
     ----------
     feature
         The feature with the label map.
     dtype
-        The type of the labels: `"uint8"`, or `"uint16"`, such as for instances. A label that does not fit makes a bad sample.
+        The type of the labels: `"uint8"`, or `"uint16"`, such as for instances, or `"int32"` for the ids of panoptic maps,
+        which RGB codes as R + 256 G + 65,536 B, as COCO does. A label that does not fit makes a bad sample.
     fill
-        The label outside the image, where it is padded or rotated. Default: the largest one, which losses ignore by
-        convention.
+        The label outside the image, where it is padded or rotated, one of the type. Default: the largest one, which losses
+        ignore by convention, and -1 of `"int32"`.
     """
 
     feature: str
     _: KW_ONLY
-    dtype: Literal["uint8", "uint16"] = "uint8"
+    dtype: Literal["uint8", "uint16", "int32"] = "uint8"
     fill: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
         "feature": option.text,
-        "dtype": option.choice("uint8", "uint16"),
-        "fill": option.optional(option.whole_from(0, 2**16 - 1)),
+        "dtype": option.choice("uint8", "uint16", "int32"),
+        "fill": option.optional(option.whole_from(-2_147_483_648, 2**31 - 1)),
     }
     _positional: ClassVar[int] = 1
 

@@ -27,10 +27,11 @@ pub(super) fn check_masks(image: &[u8], example: &Example<'_>) -> Vec<Fault> {
     // An image that does not decode is another finding: its size is not known.
     let described = Described::of(example, "image").ok().and_then(|described| described.size);
     let Some(size) = described.or_else(probed) else { return vec![] };
-    let named = example.features().iter().filter(|(name, _)| decode::is_mask_name(name));
-    let faults = named.filter_map(|(name, feature)| {
+    let named =
+        example.features().iter().filter_map(|(name, feature)| Some((name, feature, decode::mask_dtype(name)?)));
+    let faults = named.filter_map(|(name, feature, dtype)| {
         let Feature::Bytes(masks) = feature else { return None };
-        let error = masks.iter().find_map(|mask| decode::check_mask(mask, size, &limits).err())?;
+        let error = masks.iter().find_map(|mask| decode::check_mask(mask, dtype, size, &limits).err())?;
         let (damage, problem) = fault(error);
         Some((damage, format!("`{name}` is not a mask of the image: {problem}")))
     });

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The field of the images among the patterns.
 pub(super) const IMAGE: &str = "image";
 /// Extensions of files with a value for each pixel.
-const VALUES: [&str; 5] = ["png", "tif", "tiff", "bmp", "gif"];
+const VALUES: [&str; 10] = ["png", "tif", "tiff", "bmp", "gif", "pgm", "pbm", "ppm", "pam", "tga"];
 /// Patterns of Cityscapes, in the order in which folders of the same feature are chosen.
 const CITYSCAPES: [(&str, &str); 5] = [
     ("mask", "gtFine/**_gtFine_labelIds.png"),

@@ -12,6 +12,7 @@
 //! | `matching`, `piece`, `sorting`, `selection` | the records of a gallery, in its order |
 //! | `summary` | histograms, counts of classes, sizes of images |
 //! | `metadata` | counts of images with positions and thumbnails in their metadata |
+//! | `objects` | counts of objects: boxes, their sizes, classes, and boxes that cannot be right |
 //! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
 //! | `versions`, `comparison` | other versions of the dataset; what differs between two |
 //! | `check` | verification and the search for duplicates, in the background |
@@ -19,6 +20,7 @@
 //! | `turn` | work in the background, one at a time |
 //! | `pages` | HTML |
 //! | `report` | the same as one file, as Markdown, or the numbers as JSON |
+//! | `markdown` | parts of a card in Markdown |
 //! | `notebook` | the same as fragments of HTML for notebooks |
 //! | `text` | numbers and text for people |
 //!
@@ -31,9 +33,11 @@ mod columns;
 mod comparison;
 mod condition;
 mod guard;
+mod markdown;
 mod matching;
 mod metadata;
 mod notebook;
+mod objects;
 mod pages;
 mod picture;
 mod piece;

@@ -3,8 +3,10 @@
 use crate::app::{App, SplitView};
 use crate::check::{Kind, State};
 use crate::guard::Guarded;
+use crate::markdown::{self, escaped};
 use crate::metadata::{self, MetadataCounts};
-use crate::pages::{columns, health};
+use crate::objects;
+use crate::pages::{self, columns, health};
 use crate::picture;
 use crate::summary;
 use crate::text;
@@ -23,11 +25,13 @@ pub struct ReportOptions {
     pub thumbnails: u64,
     /// Whether every record is verified, and the findings are part of the report. Default: no.
     pub verify: bool,
+    /// Feature of the type int64 whose labels are counted, alone and in pairs, besides those of objects. Default: none.
+    pub labels: Option<String>,
 }
 
 impl Default for ReportOptions {
     fn default() -> Self {
-        ReportOptions { thumbnails: 36, verify: false }
+        ReportOptions { thumbnails: 36, verify: false, labels: None }
     }
 }
 
@@ -109,12 +113,15 @@ fn facts(app: &App) -> Markup {
 fn split(view: &Arc<SplitView>, options: &ReportOptions) -> Markup {
     let sizes = summary::sizes(&view.split, view.columns());
     let summaries: Vec<_> = view.columns().iter().map(|column| summary::summarize(&view.split, column)).collect();
+    let objects = objects::examine(view, options.labels.as_deref());
     html! {
         section aria-label=(text::printable_text(view.split.name())) {
             h2.split-name { (text::printable_text(view.split.name())) }
             @if has_image_files(view) { p.note { (MetadataCounts::words(metadata::count(&view.split))) } }
+            (pages::objects::notes(&objects))
             (thumbnails(view, options.thumbnails))
             div.cards {
+                (pages::objects::cards(view, &objects))
                 (columns::cards(view, &summaries))
                 @if let Some(sizes) = &sizes { (columns::scatter(view, sizes)) }
                 (columns::shards(view))
@@ -221,6 +228,8 @@ pub fn markdown(dataset: Dataset, options: &ReportOptions) -> Report {
                 named.join(", ")
             );
         }
+        let examined = objects::examine(view, options.labels.as_deref());
+        out += &markdown::objects(&examined, |label| view.class_name(label));
     }
     let _ = write!(out, "\n{}", READING);
     if manifest.created_by.is_empty() {
@@ -231,7 +240,8 @@ pub fn markdown(dataset: Dataset, options: &ReportOptions) -> Report {
 }
 
 /// Makes a JSON document of the numbers of a report: per split records, shards, bytes, fingerprint, and of the images how many
-/// have a GPS position or an embedded thumbnail (`null` if they were not counted); and the number of findings, `null` without
+/// have a GPS position or an embedded thumbnail (`null` if they were not counted); of datasets with objects `objects`, and with
+/// [`ReportOptions::labels`] `label_lists` (both `null` in a store); and the number of findings, `null` without
 /// [`ReportOptions::verify`].
 pub fn json_report(dataset: Dataset, options: &ReportOptions) -> Report {
     let (app, state) = app(dataset, options);
@@ -239,12 +249,15 @@ pub fn json_report(dataset: Dataset, options: &ReportOptions) -> Report {
     let split = |view: &Arc<SplitView>| {
         let entry = view.split.entry();
         let counts = if has_image_files(view) { metadata::count(&view.split) } else { None };
-        json!({
+        let mut document = json!({
             "split": entry.name, "records": view.split.len(), "shards": entry.shards.len(), "bytes": entry.bytes(),
             "fingerprint": format!("{:08x}", entry.fingerprint()), "images": counts.map(|counts| counts.images),
             "images_with_position": counts.map(|counts| counts.positions),
             "images_with_thumbnail": counts.map(|counts| counts.thumbnails),
-        })
+        });
+        let labels = options.labels.as_deref();
+        objects::examine(view, labels).add_to(&mut document, labels, |label| view.class_name(label));
+        document
     };
     let document = json!({
         "dataset": app.dataset.path().to_string_lossy(), "splits": app.splits.iter().map(split).collect::<Vec<_>>(),
@@ -255,27 +268,3 @@ pub fn json_report(dataset: Dataset, options: &ReportOptions) -> Report {
 
 const READING: &str = "## Reading\n\nShards are plain TFRecord files of `tf.train.Example` records. With shardtool:\n\n\
     ```python\nimport shardtool as st\n\ndataset = st.Dataset(\"PATH\")\n```\n";
-
-/// Escapes text so that Markdown and HTML show it as it is.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text::printable_text(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markdown_is_escaped() {
-        assert_eq!(escaped("<b>a|b</b> [x](y) `c`"), r"&lt;b>a\|b&lt;/b> \[x\](y) \`c\`");
-    }
-}

@@ -5,6 +5,7 @@ pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod loader;
+pub(crate) mod objects;
 pub(crate) mod record;
 
 use crate::app::App;

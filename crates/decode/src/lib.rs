@@ -158,6 +158,6 @@ pub use transform::pipeline::Pipeline;
 pub use transform::plan::Plan;
 pub use transform::random::{Draws, Random};
 pub use transform::rect::Rect;
-pub use transform::step::{AutoAugmentPolicy, Corner, EraseValue, Noise, PaddingMode, Transform};
+pub use transform::step::{Align, AutoAugmentPolicy, Corner, EraseValue, Noise, PaddingMode, Transform};
 pub use truncated::Truncated;
 pub use values::{StoredValues, decode_values};

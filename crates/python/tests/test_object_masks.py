@@ -117,6 +117,9 @@ CHAINS = {
     "perspective": [st.RandomPerspective(0.5, p=1), st.ResizeTo(33)],
     "zoom out": [st.RandomZoomOut(side_range=(1, 3)), st.RandomIoUCrop(), st.ResizeTo((30, 44))],
     "jitter": [st.ScaleJitter(64, (0.3, 2.0)), st.FixedSizeCrop(64, fill=(1, 2, 3))],
+    "large-scale jitter": [st.ScaleJitter(64), st.FixedSizeCrop(64, fill=(1, 2, 3))],
+    "multiscale": [st.RandomShortestSize((24, 40, 72), max_size=80), st.FixedSizeCrop((40, 52))],
+    "letterbox": [st.RandomAffine(20, scale=(0.6, 1.4)), st.Letterbox((50, 40)), st.HorizontalFlip()],
     "padding": [st.Pad((5, 3, 2, 7), padding_mode="reflect"), st.RandomCrop((40, 52)), st.ColorJitter(0.5)],
 }
 
@@ -143,7 +146,7 @@ def test_masks_follow_every_step_as_label_maps_do(scenes, name, cached):
                     seen += len(numbers)
                     dropped += batch["valid"][row] and len(numbers) < (int(batch["id"][row]) + 1) % 15
     assert seen > 200
-    assert dropped or name in ("flips", "rotation", "padding", "perspective")
+    assert dropped or name in ("flips", "rotation", "padding", "perspective", "letterbox")
 
 
 def test_masks_move_with_mosaics(scenes):

@@ -48,6 +48,7 @@ RECIPES = {
     "ssd before colours": ([st.RandomZoomOut(), st.RandomIoUCrop(), st.RandomHorizontalFlip(), st.ResizeTo(60)], 1),
     "large-scale jitter": ([st.ScaleJitter(64), st.FixedSizeCrop(64, fill=128), st.RandomHorizontalFlip()], 1),
     "multiscale": ([st.RandomShortestSize((30, 40, 50), max_size=70), st.FixedSizeCrop(70)], 1),
+    "letterbox": ([st.Letterbox((64, 80)), st.RandomHorizontalFlip()], 1),
     "rotation": ([CROP, st.RandomRotation(30, fill=3)], 1),
     "affine": ([CROP, st.RandomAffine(20, (0.1, 0.2), (0.7, 1.4), (-10, 10, -5, 5), "bilinear")], 1),
     "perspective": ([CROP, st.RandomPerspective(0.5, 1.0)], 1),

@@ -6,6 +6,7 @@
 //! | `pipeline`, `validate` | a list of steps, and its checks |
 //! | `pixel_formats` | which steps are defined for grey and for 16 bits, and which compute values |
 //! | `planner`, `draw` | draws the steps for one image |
+//! | `letterbox` | the sizes of Ultralytics' `LetterBox` |
 //! | `random` | where random numbers come from |
 //! | `plan`, `apply` | what is done to one image, and doing it |
 //! | `geometry`, `builder` | which stored pixels become which pixels of the result |
@@ -16,6 +17,7 @@ pub(crate) mod apply;
 mod builder;
 pub(crate) mod draw;
 pub(crate) mod geometry;
+mod letterbox;
 pub(crate) mod orientation;
 pub(crate) mod pipeline;
 mod pixel_formats;

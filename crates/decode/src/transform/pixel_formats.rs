@@ -25,6 +25,7 @@ impl Transform {
             | Transform::ScaleJitter { .. }
             | Transform::RandomShortestSize { .. }
             | Transform::FixedSizeCrop { .. }
+            | Transform::Letterbox { .. }
             | Transform::RandomRotation { interpolation: Interpolation::Nearest, .. }
             | Transform::RandomAffine { interpolation: Interpolation::Nearest, .. }
             | Transform::RandomPerspective { interpolation: Interpolation::Nearest, .. } => None,

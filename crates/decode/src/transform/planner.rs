@@ -2,6 +2,7 @@
 
 use super::builder::GeometryBuilder;
 use super::draw::{chance, colour, crop, policy, uniform, warp};
+use super::letterbox;
 use super::orientation::Orientation;
 use super::plan::{Plan, Stage};
 use super::random::{Draws, Random};
@@ -115,6 +116,13 @@ impl<'b> Planner<'b> {
                 let part = (size.0.min(width), size.1.min(height));
                 self.crop(crop::place(size, part, random));
                 self.pad([0, 0, width - part.0, height - part.1], fill, PaddingMode::Constant)?;
+            }
+            Transform::Letterbox { size: [height, width], fill, align, scaleup, interpolation } => {
+                let fitted = letterbox::fitted(size, (width, height), scaleup);
+                if fitted != size {
+                    self.resize(fitted, interpolation);
+                }
+                self.pad(letterbox::padding(fitted, (width, height), align), fill, PaddingMode::Constant)?;
             }
             Transform::RandomApply { ref transforms, p } => {
                 if chance(p, random) {

@@ -163,6 +163,23 @@ pub enum Transform {
         #[serde(default)]
         fill: [u8; 3],
     },
+    /// Resizes to fit `size`, keeping the aspect ratio, then pads to exactly `size`, as Ultralytics' `LetterBox` does.
+    Letterbox {
+        /// Height and width of the result.
+        size: [u32; 2],
+        /// Colour of the padding; default 114, 114, 114.
+        #[serde(default = "default::letterbox_fill")]
+        fill: [u8; 3],
+        /// Where the image lies; default in the middle.
+        #[serde(default)]
+        align: Align,
+        /// Whether an image that is smaller than `size` is enlarged; default true.
+        #[serde(default = "default::yes")]
+        scaleup: bool,
+        /// The filter; default bilinear.
+        #[serde(default)]
+        interpolation: Filter,
+    },
     /// Rotates by a random angle around the centre.
     RandomRotation {
         /// Angle in degrees, anticlockwise.
@@ -404,6 +421,17 @@ pub enum Corner {
     BottomRight,
 }
 
+/// Where an image lies on a larger canvas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Align {
+    /// In the middle. Of an odd number of pixels to add, one more is added on the right or at the bottom.
+    #[default]
+    Center,
+    /// In the upper left corner.
+    TopLeft,
+}
+
 /// Where padding comes from. The names are torchvision's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -482,6 +510,7 @@ pub(crate) mod default {
         iou_options: Vec<f64> = vec![0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0];
         iou_trials: u32 = 40;
         jitter_range: [f64; 2] = [0.1, 2.0];
+        letterbox_fill: [u8; 3] = [114; 3];
         nearest: Interpolation = Interpolation::Nearest;
         bilinear: Interpolation = Interpolation::Bilinear;
         distort_brightness: [f64; 2] = [0.875, 1.125];

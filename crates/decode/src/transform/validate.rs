@@ -35,7 +35,8 @@ impl Size {
         match *transform {
             Transform::RandomResizedCrop { size, .. }
             | Transform::ResizeTo { size, .. }
-            | Transform::FixedSizeCrop { size, .. } => *self = Size::fixed(size),
+            | Transform::FixedSizeCrop { size, .. }
+            | Transform::Letterbox { size, .. } => *self = Size::fixed(size),
             Transform::Resize { shorter, longest, .. } => {
                 let known = self.known.map(|known| scale_to_side(known, shorter, longest));
                 *self = Size { known, shorter: if longest.is_none() { Some(shorter) } else { None } };
@@ -109,7 +110,8 @@ fn check(transform: &Transform, step: usize) -> Result<(), TransformError> {
         Transform::ResizeTo { size, .. }
         | Transform::CenterCrop { size }
         | Transform::CornerCrop { size, .. }
-        | Transform::FixedSizeCrop { size, .. } => ranges.sides(size, "size"),
+        | Transform::FixedSizeCrop { size, .. }
+        | Transform::Letterbox { size, .. } => ranges.sides(size, "size"),
         Transform::RandomCrop { size, padding, .. } => {
             ranges.padding(padding)?;
             ranges.sides(size, "size")
@@ -236,6 +238,7 @@ impl Ranges {
                 | Transform::ResizeTo { interpolation: Filter::Nearest, .. }
                 | Transform::ScaleJitter { interpolation: Filter::Nearest, .. }
                 | Transform::RandomShortestSize { interpolation: Filter::Nearest, .. }
+                | Transform::Letterbox { interpolation: Filter::Nearest, .. }
         );
         self.check(!nearest, "interpolation", "bilinear, bicubic or lanczos")
     }

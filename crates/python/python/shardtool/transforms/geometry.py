@@ -30,6 +30,7 @@ __all__ = [
     "CornerCrop",
     "FixedSizeCrop",
     "HorizontalFlip",
+    "Letterbox",
     "Pad",
     "RandomAffine",
     "RandomCrop",
@@ -313,6 +314,39 @@ class FixedSizeCrop(Transform):
 
     def __post_init__(self) -> None:
         self._set(size=size("size", self.size), fill=color("fill", self.fill))
+
+
+@dataclass(frozen=True)
+class Letterbox(Transform):
+    """Resizes the image to fit `size`, keeping its aspect ratio, then pads it to exactly `size`, as Ultralytics' `LetterBox` does.
+
+    Parameters
+    ----------
+    size
+        Size of the result, in pixels: a side, or (height, width).
+    fill
+        Colour of the padding, 0 to 255: grey, or red, green and blue.
+    align
+        Where the image lies: in the middle, or in the upper left corner. In the middle, one more of an odd number of pixels is
+        added on the right or at the bottom.
+    scaleup
+        Whether an image that is smaller than `size` is enlarged. Otherwise it is padded as it is.
+    interpolation
+        The filter with which the image is resized.
+    """
+
+    size: Size
+    fill: int | Sequence[int] = 114
+    align: Literal["center", "top_left"] = "center"
+    scaleup: bool = True
+    interpolation: ResizeFilter = "bilinear"
+
+    _name: ClassVar[str] = "letterbox"
+
+    def __post_init__(self) -> None:
+        self._set(size=size("size", self.size), fill=color("fill", self.fill), scaleup=bool(self.scaleup))
+        self._set(align=one_of("align", self.align, ("center", "top_left")))
+        self._set(interpolation=resize_filter(self.interpolation))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `further_images` | what the further images of each record hold |
 //! | `decoded_cache` | decoded images, kept from one epoch to the next |
-//! | `mixing`, `mosaic`, `objects` | MixUp, CutMix and mosaics of a complete batch; boxes and points of objects |
+//! | `mixing`, `mosaic` | MixUp, CutMix, mosaics and copy-paste of a complete batch |
+//! | `objects`, `kept_objects` | boxes, points and masks of objects; those that rows take from others |
 //! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
 //! | `plan`, `packing`, `buckets`, `lengths` | which samples are in which row; several samples in a row; batches of one shape; the columns that decide it |
@@ -72,6 +73,7 @@ mod further_images;
 mod groups;
 mod handover;
 mod image;
+mod kept_objects;
 mod lengths;
 mod loader;
 mod memory_pressure;
@@ -112,10 +114,10 @@ pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
     ArrayKind, Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets,
-    CLASSES, Classes, Clip, ClipSampling, Column, Config, Custom, DecodedCache, Devices, EXCLUSIONS, Exclusion, Field,
-    FurtherImage, FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode, Mosaic, Objects,
-    OnBad, PageCache, Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Tokens,
-    View, option_schemas, parse_size,
+    CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, DecodedCache, Devices, EXCLUSIONS,
+    Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode,
+    Mosaic, Objects, OnBad, PageCache, Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION,
+    Select, Tokens, View, option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};

@@ -249,16 +249,18 @@ impl ResolvedConfig {
         // Plan, id, flag and lock of a row take less than 200 bytes.
         let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
         let masks: usize = self.masks().iter().map(|mask| self.mask_bytes(mask, bucket)).sum();
+        let covers = self.mixing().filter(|mixing| mixing.pastes()).and_then(|_| self.pictures(bucket).next());
+        let covers = covers.map_or(0, |picture| pixels(picture.view.pipeline.output_size()));
         let pixels = (images + masks) as u64;
         let soft = self.mixing().map_or(0, |mixing| 4 * u64::from(mixing.classes) + BatchMix::ROW_BYTES);
         let row = pixels
+            + covers
             + self.arrays.row_bytes()
             + soft
             + self.columns.iter().map(ResolvedColumn::row_bytes).sum::<u64>()
             + self.expected
             + 200;
-        let on_host = self.mixing().filter(|_| !self.defers_mixing());
-        let copy = on_host.map_or(0, |mixing| mixing.copies() * images as u64);
+        let copy = self.mixing().map_or(0, |mixing| mixing.copies(self.defers_mixing()) * images as u64);
         row * self.rows(bucket) as u64 + copy
     }
 
@@ -360,7 +362,7 @@ fn resolve_images(
     }
     views.lists().try_for_each(|views| check_views(images, views))?;
     let classes = columns.iter().find_map(ResolvedColumn::classes).map_or(0, |classes| classes.names().len());
-    images.mixing = Mixing::resolve(&config.batch_transform, images.objects.is_some(), classes)?;
+    images.mixing = Mixing::resolve(&config.batch_transform, images.objects.as_ref(), classes)?;
     let has_label = columns.iter().any(|column| column.is_label() || column.is_multi_hot());
     if images.mixing.as_ref().is_some_and(|mixing| mixing.classes > 0) && !has_label {
         return Err(Error::Mixing { reason: "the batch has no integer label, and no column that is `multi_hot`" });

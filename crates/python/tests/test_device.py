@@ -107,6 +107,40 @@ def test_device_mixes_what_the_host_mixes(on_device):
     on_device(code, mixed=True, STANDIN_DEVICES="2", STANDIN_DELAY_US="500")
 
 
+@pytest.mark.parametrize("mosaic", [False, True])
+def test_device_pastes_what_the_host_pastes(on_device, tmp_path, mosaic):
+    """Objects are pasted by the workers, also if other batches are mixed on the device."""
+    code = """
+        path, mosaic = sys.argv[2], sys.argv[3] == "True"
+        with st.Writer(path, "train") as writer:
+            for n in range(40):
+                pixels = np.random.default_rng(n).integers(0, 256, (40, 50, 3), np.uint8)
+                shapes = [[2 + n % 7, 3, 30, 3, 20, 30], [25, 20, 48, 20, 48, 39, 25, 39]][: 1 + n % 2]
+                objects = {"bbox": [[2, 3, 28, 27], [25, 20, 23, 19]][: 1 + n % 2], "category": [0, 1][: 1 + n % 2]}
+                writer.write({"key": str(n), "image": pixels, "objects": {**objects, "segmentation": [[s] for s in shapes]}})
+        split, steps = st.Dataset(path)["train"], [st.ResizeTo(24)]
+        transforms = [st.CopyPaste(0.8), st.Mosaic()] if mosaic else st.CopyPaste(0.8)
+        options = dict(order=st.Shuffled(7), remainder="mask")
+        plain = st.Loader(split, 6, [st.Image(steps), st.Objects(masks=True)], **options)
+        host = st.Loader(split, 6, [st.Image(steps), st.Objects(masks=True)], batch_transform=transforms, **options)
+        image = st.Image(steps, layout="NHWC", std=(1 / 255,) * 3)
+        device = st.Loader(split, 6, [image, st.Objects(masks=True)], batch_transform=transforms, device="cuda:0", **options)
+        context = Context()
+        changed = 0
+        for theirs, ours, before in zip(host, device, plain, strict=True):
+            assert (read(ours["image"], context) == theirs["image"]).all()
+            for name in ("boxes", "labels", "masks"):
+                assert (read(ours[name].values, context) == theirs[name].values).all()
+                assert (read(ours[name].offsets, context) == theirs[name].offsets).all()
+            changed += (theirs["image"] != before["image"]).any()
+        assert changed > 4, changed
+        del theirs, ours, before
+        device.close()
+        context.close()
+    """
+    on_device(code, tmp_path / "set", mosaic, mixed=mosaic)
+
+
 def test_dlpack_export_follows_the_standard(on_device):
     code = """
         loader = st.Loader(split, 8, st.Image(STEPS, dtype="bfloat16"), device="cuda")

@@ -14,7 +14,7 @@ use crate::column_values::Values;
 use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result};
 use crate::handover::{Position, Work};
-use crate::mixing::{BatchMix, Pixels};
+use crate::mixing::{BatchChange, BatchMix, Pixels};
 use crate::plan::Walk;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_decode::Normalizer;
@@ -261,7 +261,12 @@ impl SharedBatch {
         let size = picture.view.pipeline.output_size();
         // Without a position every row is masked, and none is mixed.
         let first = self.planned(0).position().unwrap_or(self.p);
-        let mix = mixing.draw(self.config.plan.seed(), self.epoch, first, size, &table.valid)?;
+        let (rows, seed) = (table.valid.len(), self.config.plan.seed());
+        let (mix, pastes) = match mixing.draw_change(seed, self.epoch, first, size, &table.valid)? {
+            BatchChange::Mix(mix) => (mix, None),
+            // Labels of images stay, and no pixels are left to a device.
+            BatchChange::Paste(pastes) => (BatchMix::identity(size, rows), Some(pastes)),
+        };
         if let Some(label) = self.config.soft_label()
             && let Values::Int64(labels) = &table.values[label]
         {
@@ -279,19 +284,24 @@ impl SharedBatch {
                 *numbers = mix.mix_numbers(numbers, &table.valid, width);
             }
         }
-        if let Some(mosaics) = mix.mosaics()
-            && let Some(objects) = &self.config.objects
-        {
+        let output = self.config.normalizer.as_ref().map(Normalizer::output);
+        let kind = Pixels::new(output, self.config.pixel_format());
+        if let Some(objects) = &self.config.objects {
             let held = |values: &[Values]| values.iter().map(Values::held).sum::<u64>();
             let before = held(&table.values);
-            mosaics.compose_objects(objects, &mut table.values)?;
+            if let Some(pastes) = &pastes {
+                let covers = pastes.covers(objects, &table.values);
+                let pixels = (kind.pixel_bytes(), kind.plane_count());
+                self.memory().images[0].change_all(|images| pastes.paste(images, pixels, &covers));
+                pastes.compose_objects(objects, &mut table.values, &covers)?;
+            } else if let Some(mosaics) = mix.mosaics() {
+                mosaics.compose_objects(objects, &mut table.values)?;
+            }
             table.unforeseen += held(&table.values).saturating_sub(before);
         }
         if self.config.defers_mixing() {
             table.mix = Some(mix);
-        } else {
-            let output = self.config.normalizer.as_ref().map(Normalizer::output);
-            let kind = Pixels::new(output, self.config.pixel_format());
+        } else if pastes.is_none() {
             self.memory().images[0].change_all(|images| mix.mix_pixels(images, kind));
         }
         Ok(())

@@ -30,6 +30,11 @@ impl BatchMix {
         BatchMix { size: (width as usize, height as usize), drawn }
     }
 
+    /// Returns the mix that leaves each of `rows` rows as it is.
+    pub(crate) fn identity(size: (u32, u32), rows: usize) -> Self {
+        BatchMix::new(size, Drawn::Pairs(Pairs::identity(rows)))
+    }
+
     /// Returns `[N, H, W]`, the number and the size of the images that it mixes.
     pub fn shape(&self) -> [usize; 3] {
         let rows = match &self.drawn {

@@ -1,4 +1,4 @@
-//! Mixes the rows of a complete batch: MixUp, CutMix and mosaics, with soft labels.
+//! Mixes the rows of a complete batch: MixUp, CutMix and mosaics, with soft labels; and copy-paste.
 //!
 //! What a batch gets is a pure function of seed, epoch and the position of its first row. A row is mixed with the next row that
 //! has a sample, the last one with the first. Rows without a sample stay as they are, and their soft labels are zero.
@@ -7,22 +7,25 @@
 //! |---|---|
 //! | this one | options, and what is drawn for a batch |
 //! | `batch_mix` | the rows that each row of a batch shows, and its soft label |
+//! | `copy_paste` | objects of one row that are pasted on another |
 //! | `pairs` | which rows are mixed with which, and their shares |
 //! | `pixels` | mixes the pixels of a batch in place |
 //! | `row_mix` | the same for one row, as numbers for a device that mixes while it normalises |
 
 mod batch_mix;
+mod copy_paste;
 mod pairs;
 mod pixels;
 mod row_mix;
 
 pub use batch_mix::BatchMix;
+pub(crate) use copy_paste::Pastes;
 pub(crate) use pixels::Pixels;
 pub use row_mix::RowMix;
 
 use crate::error::{Error, Result};
 use crate::mosaic::Mosaics;
-use crate::options::{BatchTransform, Mosaic, Pairs as PairsOptions};
+use crate::options::{BatchTransform, CopyPaste, Mosaic, Objects, Pairs as PairsOptions};
 use batch_mix::Drawn;
 use pairs::Pairs;
 use shardtool_decode::{Random, beta};
@@ -38,17 +41,38 @@ pub struct Mixing {
     pub classes: u32,
 }
 
+/// What is done to a batch.
+pub(crate) enum BatchChange {
+    /// Its rows are mixed.
+    Mix(BatchMix),
+    /// Objects are pasted.
+    Paste(Pastes),
+}
+
 impl Mixing {
     /// Returns how rows are mixed; `None` if they are not. `classes` is the number of classes that batches name; images with objects
     /// keep their labels unless the number of classes is given.
     ///
     /// # Errors
     /// [`Error::Mixing`] if a parameter is out of range, or the number of classes is not known.
-    pub(crate) fn resolve(transforms: &[BatchTransform], objects: bool, classes: usize) -> Result<Option<Self>> {
+    pub(crate) fn resolve(
+        transforms: &[BatchTransform],
+        objects: Option<&Objects>,
+        classes: usize,
+    ) -> Result<Option<Self>> {
         if transforms.is_empty() {
             return Ok(None);
         }
         let refused = |reason| Err(Error::Mixing { reason });
+        let pastes = Mixing { transforms: transforms.to_vec(), classes: 0 }.pastes();
+        match objects {
+            None if pastes => return refused("`CopyPaste` pastes objects by their masks: add `Objects` with `masks`"),
+            Some(objects) if pastes && !objects.masks => {
+                return refused("`CopyPaste` pastes objects by their masks: give `masks` to `Objects`, which is false");
+            }
+            _ => {}
+        }
+        let objects = objects.is_some();
         let mut given = transforms.iter().filter_map(|transform| transform.num_classes());
         let first = given.next();
         if given.any(|other| Some(other) != first) {
@@ -71,17 +95,50 @@ impl Mixing {
         self.transforms.iter().try_for_each(|transform| transform.check())
     }
 
-    /// Returns how many images of a batch are copied while it is mixed, at most.
-    pub(crate) fn copies(&self) -> u64 {
-        if self.transforms.iter().any(|transform| transform.moves_objects()) { 3 } else { 1 }
+    /// Returns how many images of a batch are copied while it is mixed, at most: by one of the transforms, if it is not left to a
+    /// device.
+    pub(crate) fn copies(&self, on_device: bool) -> u64 {
+        let of = |transform: &BatchTransform| match transform {
+            BatchTransform::CopyPaste(_) => 1,
+            _ if on_device => 0,
+            BatchTransform::Mosaic(_) => 3,
+            BatchTransform::MixUp(_) | BatchTransform::CutMix(_) => 1,
+        };
+        self.transforms.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Returns whether objects may be pasted, which takes a byte for each pixel of a batch.
+    pub(crate) fn pastes(&self) -> bool {
+        self.transforms.iter().any(|transform| matches!(transform, BatchTransform::CopyPaste(_)))
     }
 
     /// Draws for the batch whose first row has position `first` in its replica's epoch, and images of `size` (width, height).
     /// `valid` says which rows have a sample, `[N]`.
     ///
     /// # Errors
-    /// [`Error::Mixing`] if there is no transform, a parameter is out of range, or the images have no pixels.
+    /// [`Error::Mixing`] if a transform is missing, a parameter is out of range, the images have no pixels, or objects are pasted,
+    /// which takes their masks.
     pub fn draw(&self, seed: u64, epoch: u64, first: u64, size: (u32, u32), valid: &[bool]) -> Result<BatchMix> {
+        match self.draw_change(seed, epoch, first, size, valid)? {
+            BatchChange::Mix(mix) => Ok(mix),
+            BatchChange::Paste(_) => {
+                Err(Error::Mixing { reason: "`CopyPaste` takes the masks of objects, which only a loader has" })
+            }
+        }
+    }
+
+    /// Draws for a batch, as [`draw`](Mixing::draw) does.
+    ///
+    /// # Errors
+    /// [`Error::Mixing`] if a transform is missing, a parameter is out of range, or the images have no pixels.
+    pub(crate) fn draw_change(
+        &self,
+        seed: u64,
+        epoch: u64,
+        first: u64,
+        size: (u32, u32),
+        valid: &[bool],
+    ) -> Result<BatchChange> {
         let (width, height) = size;
         self.check().map_err(|reason| Error::Mixing { reason })?;
         if width == 0 || height == 0 {
@@ -93,6 +150,9 @@ impl Mixing {
         let drawn = match self.transforms[which] {
             BatchTransform::Mosaic(Mosaic { p, center, .. }) => {
                 Drawn::Mosaics(Mosaics::draw(p, center, size, valid, &mut random))
+            }
+            BatchTransform::CopyPaste(CopyPaste { p }) => {
+                return Ok(BatchChange::Paste(Pastes::draw(p, size, valid, &mut random.0)));
             }
             BatchTransform::MixUp(PairsOptions { alpha, .. }) => Drawn::Pairs(Pairs::new(share(alpha), None, valid)),
             BatchTransform::CutMix(PairsOptions { alpha, .. }) => {
@@ -110,7 +170,7 @@ impl Mixing {
                 Drawn::Pairs(Pairs::new(share, Some((columns, rows)), valid))
             }
         };
-        Ok(BatchMix::new(size, drawn))
+        Ok(BatchChange::Mix(BatchMix::new(size, drawn)))
     }
 }
 

@@ -14,6 +14,11 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
+    /// Leaves each of `rows` rows as it is.
+    pub(super) fn identity(rows: usize) -> Self {
+        Pairs { share: 1.0, rectangle: None, partners: (0..rows).collect() }
+    }
+
     /// `valid` says which rows of the batch have a sample.
     pub(super) fn new(share: f64, rectangle: Option<(Range<usize>, Range<usize>)>, valid: &[bool]) -> Self {
         Pairs { share, rectangle, partners: partners(valid) }
@@ -21,7 +26,7 @@ impl Pairs {
 }
 
 /// Returns for each row the one that it is mixed with: the next valid one; itself if no other is valid, or it is not.
-fn partners(valid: &[bool]) -> Vec<usize> {
+pub(super) fn partners(valid: &[bool]) -> Vec<usize> {
     let n = valid.len();
     let next = |row: usize| (1..n).map(|step| (row + step) % n).find(|other| valid[*other]);
     (0..n).map(|row| if valid[row] { next(row).unwrap_or(row) } else { row }).collect()

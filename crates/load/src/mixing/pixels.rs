@@ -27,12 +27,13 @@ impl Pixels {
     }
 
     /// Returns the bytes of a pixel; of planes, those of one channel.
-    pub(super) fn pixel_bytes(self) -> usize {
+    pub(crate) fn pixel_bytes(self) -> usize {
         let value = self.dtype.map_or(self.depth.bytes(), Dtype::bytes);
         if self.planes { value } else { value * self.channels }
     }
 
-    pub(super) fn plane_count(self) -> usize {
+    /// Returns the number of planes of an image.
+    pub(crate) fn plane_count(self) -> usize {
         if self.planes { self.channels } else { 1 }
     }
 }

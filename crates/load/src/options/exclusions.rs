@@ -1,6 +1,6 @@
 //! What of a loader's configuration cannot be combined: the one table of it, with reasons.
 
-use super::{BatchTransform, Buckets, Config, Field, InvalidOptions};
+use super::{Buckets, Config, Field, InvalidOptions};
 use shardtool_order::{Order, Policy};
 
 /// A part of a configuration that does not go with every other.
@@ -90,7 +90,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
         row(
             MixUpOrCutMix,
             &[Objects],
-            "boxes of two images that share their pixels are not defined; `Mosaic` moves boxes",
+            "boxes of two images that share their pixels are not defined; `Mosaic` and `CopyPaste` change boxes too",
         ),
         row(
             Tokens,
@@ -192,7 +192,7 @@ impl Part {
         }
         for transform in &config.batch_transform {
             parts.push(Part::BatchTransform);
-            parts.extend((!matches!(transform, BatchTransform::Mosaic(_))).then_some(Part::MixUpOrCutMix));
+            parts.extend((!transform.changes_objects()).then_some(Part::MixUpOrCutMix));
         }
         parts.extend(config.buckets.as_ref().map(|buckets| match buckets {
             Buckets::AspectRatio(_) => Part::AspectRatioBuckets,

@@ -45,7 +45,7 @@ mod tokens;
 
 pub use arrays::{ArrayKind, Arrays};
 pub use bad_samples::{BadSamples, OnBad};
-pub use batch_transform::{BatchTransform, Mosaic, Pairs};
+pub use batch_transform::{BatchTransform, CopyPaste, Mosaic, Pairs};
 pub use buckets::{AspectRatioBuckets, Buckets, LengthBuckets, Longer};
 pub use classes::Classes;
 pub use clip::{Clip, ClipSampling};

@@ -1,8 +1,8 @@
 //! The schemas of the options, from which bindings and documents are generated.
 
 use super::{
-    Arrays, AspectRatioBuckets, BadSamples, Clip, Column, DecodedCache, Devices, FurtherImage, Image, LengthBuckets,
-    Mask, Mosaic, Objects, Pairs, Pixels, Prefetch, RaggedArrays, Replicas, Tokens,
+    Arrays, AspectRatioBuckets, BadSamples, Clip, Column, CopyPaste, DecodedCache, Devices, FurtherImage, Image,
+    LengthBuckets, Mask, Mosaic, Objects, Pairs, Pixels, Prefetch, RaggedArrays, Replicas, Tokens,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
@@ -60,6 +60,7 @@ pub fn option_schemas() -> Value {
         "Tokens": describe::<Tokens>(),
         "Pairs": describe::<Pairs>(),
         "Mosaic": describe::<Mosaic>(),
+        "CopyPaste": describe::<CopyPaste>(),
         "AspectRatioBuckets": describe::<AspectRatioBuckets>(),
         "LengthBuckets": describe::<LengthBuckets>(),
         "DecodedCache": describe::<DecodedCache>(),

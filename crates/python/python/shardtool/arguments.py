@@ -138,7 +138,7 @@ def native_options(
 def _batch_transform(given: Any) -> list[Any]:
     transforms = [] if given is None else [given] if isinstance(given, BatchTransform) else list(given)
     if (given is not None and not transforms) or not all(isinstance(transform, BatchTransform) for transform in transforms):
-        expected = "a list of `MixUp(...)`, `CutMix(...)` and `Mosaic(...)`"
+        expected = "a list of `MixUp(...)`, `CutMix(...)`, `Mosaic(...)` and `CopyPaste(...)`"
         raise OptionTypeError(f"`batch_transform` is {given!r}: expected {expected}")
     return [transform._named() for transform in transforms]
 

@@ -90,8 +90,8 @@ class Loader(Generic[T, B]):
         What a batch has of each record: a field such as `Image(...)`, a list of them (the name of a feature is a `Column`), or
         the steps of the image alone. `None` is the image as it is stored. The label is always there, if the dataset has one.
     batch_transform
-        `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, or a list of these, one of which is drawn for each batch. `"label"` then is
-        `[N, num_classes]` float32.
+        `MixUp(alpha)`, `CutMix(alpha)`, `Mosaic()`, `CopyPaste()`, or a list of these, one of which is drawn for each batch.
+        `"label"` then is `[N, num_classes]` float32, except of images with objects.
     buckets
         `AspectRatioBuckets(...)` or `LengthBuckets(...)`: every batch has samples of one shape. The former has the steps of the
         image.

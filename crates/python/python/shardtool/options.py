@@ -19,6 +19,7 @@ __all__ = [
     "BadSamples",
     "Clip",
     "Column",
+    "CopyPaste",
     "CutMix",
     "DecodedCache",
     "Device",
@@ -635,6 +636,30 @@ class Mosaic(BatchTransform):
         "num_classes": option.optional(option.whole_from(1, 2**32 - 1)),
     }
     _positional: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, repr=False)
+class CopyPaste(BatchTransform):
+    """Pastes objects of the next row that has a sample on a row, pixel by pixel of their masks, at the place that they have
+    there (Ghiasi et al., 2021). Of n objects, n numbers are drawn, and each object that is drawn is pasted, about 63 % of
+    many, as in torchvision's reference.
+
+    Needs `Objects` with `masks`. The masks of the row's own objects lose the pixels that are covered, and their boxes are
+    those of the pixels that are left; an object without any, or with a box that is too small, is dropped. Labels of images
+    stay as they are.
+
+    Parameters
+    ----------
+    p
+        Probability that objects are pasted on a row.
+    """
+
+    p: float = 1.0
+
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "p": option.real_from(0, 1),
+    }
+    _positional: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, repr=False)

@@ -81,7 +81,7 @@ pub use replica::Replica;
 pub use rng::Rng;
 pub use rows::{Row, Rows};
 pub use schedule::{Policy, Schedule};
-pub use source::{Balanced, List, Mixture, Source, Weighted};
+pub use source::{Balanced, List, Mixture, Source, Weighted, rarest_labels};
 pub use state::{Identity, ResumeState, mixture_fingerprint};
 pub use substitute::substitutes;
 pub use walk::{Counts, Walk};

@@ -74,7 +74,7 @@ mod _shardtool {
         rollback, select, tag,
     };
     #[pymodule_export]
-    use crate::classes::{class_names, labels};
+    use crate::classes::{class_names, labels, rarest_labels};
     #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 """Batches: their content, order and memory, and resuming."""
 
+import collections
 import gc
 import io
 import json
@@ -200,6 +201,27 @@ def test_orders_and_sources_select_samples(train, dataset):
         st.Loader(train, 5, STEPS, source=st.Subset([COUNT]))
     with pytest.raises(ValueError, match="whole numbers"):
         st.Loader(train, 5, STEPS, source=st.Subset([0.5]))
+
+
+def test_samples_of_several_labels_are_balanced_by_the_rarest(dataset):
+    train = st.Dataset(dataset).split("train")
+    random = np.random.default_rng(4)
+    lists = [random.choice([2, 5, 9, 11], random.integers(0, 5), p=[0.6, 0.25, 0.1, 0.05]) for _ in range(COUNT)]
+    frequency = collections.Counter(label for labels in lists for label in set(labels.tolist()))
+    rarest = [min(labels.tolist(), key=lambda label: (frequency[label], label), default=-1) for labels in lists]
+    assert len(set(rarest)) == 5 and any(len(labels) > len(set(labels)) for labels in lists)
+    given = [None if not len(labels) else int(labels[0]) if len(labels) == 1 else labels for labels in lists]
+    by_lists, by_labels = (
+        one_epoch(st.Loader(train, 5, STEPS, source=st.Balanced(labels), remainder="mask"))[0]
+        for labels in (given, np.array(rarest))
+    )
+    assert list(by_lists) == list(by_labels)
+    shown = collections.Counter(np.array(rarest)[by_lists].tolist())
+    assert set(shown.values()) == {-(-COUNT // 5)}
+    with pytest.raises(st.OptionError, match=rf"\(104,\): expected \({COUNT},\)"):
+        st.Loader(train, 5, STEPS, source=st.Balanced(lists[1:]))
+    with pytest.raises(st.ShardtoolError, match=r"`labels\[1\]` is \[0.5\]: expected whole numbers"):
+        st.Loader(train, 5, STEPS, source=st.Balanced([[1], [0.5], *lists[2:]]))
 
 
 def test_ragged_columns_match_the_records(photos, tmp_path):

@@ -129,7 +129,7 @@ pub use shardtool_load::{
     Tokens, Values, View,
 };
 pub use shardtool_order::{
-    Balanced, Launch, Mixture, Order, Policy, Remainder, Replica, ResumeState, Source, Weighted,
+    Balanced, Launch, Mixture, Order, Policy, Remainder, Replica, ResumeState, Source, Weighted, rarest_labels,
 };
 pub use shardtool_pack::{Options as PackOptions, Writer, WriterOptions};
 pub use shardtool_read::{Access, Cache, Condition, Dataset, Options as OpenOptions, Record, Records, Shard, Split};

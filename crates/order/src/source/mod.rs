@@ -3,6 +3,7 @@
 mod balanced;
 mod list;
 mod mixture;
+mod rarest;
 mod weighted;
 
 use shardtool_format::checksum::{Crc32c, crc32c};
@@ -10,6 +11,7 @@ use shardtool_format::checksum::{Crc32c, crc32c};
 pub use balanced::Balanced;
 pub use list::List;
 pub use mixture::Mixture;
+pub use rarest::rarest_labels;
 pub use weighted::Weighted;
 
 /// A pure function (seed, epoch, source position) → sample id.

@@ -41,6 +41,7 @@ __all__ = [
     "pack_part",
     "preview",
     "purge",
+    "rarest_labels",
     "remove_view",
     "rollback",
     "run",
@@ -564,6 +565,7 @@ def apply_operations(pixels: bytes, shape: tuple[int, ...], operations: str) -> 
 
 def class_names(splits: Sequence[Split], classes: str, /) -> list[str]: ...
 def labels(splits: Sequence[Split], classes: str, /) -> np.ndarray: ...
+def rarest_labels(labels: bytes, lengths: bytes, /) -> np.ndarray: ...
 def launch(rank: int | None, world_size: int | None) -> tuple[int, int, int | None, str, list[str]]: ...
 @final
 class Writer:

@@ -85,16 +85,22 @@ class Subset:
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Every class equally often. `labels` has one whole number for each sample; the dataset's by default."""
+    """Every class equally often. `labels` has one whole number for each sample; the dataset's by default.
 
-    labels: ArrayLike | None = None
+    Of samples with several labels each, such as the classes of their objects, it has a list of them for each sample. A sample
+    then counts for the one that the fewest samples have, of equally rare ones for the smallest. Those without labels are a class
+    of their own."""
+
+    labels: ArrayLike | Sequence[ArrayLike | None] | None = None
 
     def _native(self, splits: Sequence[Split], classes: str) -> _Native:
-        labels = self.labels
+        labels: Any = self.labels
         if labels is None:
             if any(split.label is None for split in splits):
                 raise OptionError("`Balanced`: the dataset has no labels; give `labels`, one for each sample")
             labels = _shardtool.labels(splits, classes)
+        elif isinstance(labels, Sequence) and any(label is None or np.ndim(label) > 0 for label in labels):
+            labels = _rarest(labels)
         _expect(np.asarray(labels), splits, "labels")
         return ("balanced", _numbers("labels", labels, "<i8"), None)
 
@@ -140,6 +146,16 @@ class Mixture:
         if len(self.shares) != len(splits):
             raise OptionError(f"`Mixture` has {len(self.shares)} shares for {len(splits)} splits: give one for each")
         return ("mixture", _numbers("shares", _whole_shares(self.shares), "<u8"), _draws(self.draws))
+
+
+def _rarest(lists: Sequence[ArrayLike | None]) -> np.ndarray:
+    """Returns the rarest label of each sample."""
+    rows = [np.atleast_1d(np.asarray([] if row is None else row)) for row in lists]
+    for number, row in enumerate(rows):
+        if row.ndim != 1 or (row.size and row.dtype.kind not in "iu"):
+            raise OptionTypeError(f"`source`: `labels[{number}]` is {lists[number]!r}: expected whole numbers, or a list of them")
+    labels = b"".join(row.astype("<i8").tobytes() for row in rows)
+    return _shardtool.rarest_labels(labels, np.array([row.size for row in rows], "<u8").tobytes())
 
 
 def _whole_shares(shares: Sequence[float]) -> list[int]:

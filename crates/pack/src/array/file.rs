@@ -39,11 +39,3 @@ pub(crate) fn parse<'f>(file: &'f [u8], limits: &Limits) -> Result<Array<'f>, Ar
         None => npy::parse(file),
     }
 }
-
-/// Returns the number of bytes of a shape.
-///
-/// # Errors
-/// [`ArrayRefusal::TooLarge`].
-pub(super) fn bytes_of(shape: &[u64], element: usize) -> Result<u64, ArrayRefusal> {
-    shape.iter().try_fold(element as u64, |bytes, length| bytes.checked_mul(*length)).ok_or(ArrayRefusal::TooLarge)
-}

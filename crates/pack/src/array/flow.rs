@@ -8,8 +8,7 @@
 //!
 //! All numbers are little-endian.
 
-use super::Array;
-use super::file::bytes_of;
+use super::{Array, bytes_of};
 use crate::error::ArrayRefusal;
 use shardtool_format::array::ArrayDtype;
 use std::borrow::Cow;
@@ -58,6 +57,6 @@ mod tests {
         for damaged in [&b"PIEH"[..], b"PIEH\x01\0\0\0\x01\0", &file([0, 2], 0), &file([2, 0], 0)] {
             assert!(matches!(parse(damaged), Err(ArrayRefusal::Flow)));
         }
-        assert!(matches!(parse(&file([u32::MAX; 2], 8)), Err(ArrayRefusal::Length { .. })));
+        assert!(matches!(parse(&file([u32::MAX; 2], 8)), Err(ArrayRefusal::TooLarge)));
     }
 }

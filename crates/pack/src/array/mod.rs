@@ -135,6 +135,14 @@ fn default_chunk(mut chunk: Vec<u64>, dtype: ArrayDtype) -> Vec<u64> {
     chunk
 }
 
+/// Returns the number of bytes of a shape.
+///
+/// # Errors
+/// [`ArrayRefusal::TooLarge`].
+fn bytes_of(shape: &[u64], element: usize) -> Result<u64, ArrayRefusal> {
+    shape.iter().try_fold(element as u64, |bytes, length| bytes.checked_mul(*length)).ok_or(ArrayRefusal::TooLarge)
+}
+
 /// An array to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array<'a> {

@@ -7,8 +7,7 @@
 //! elements      float32, from the bottom row to the top one
 //! ```
 
-use super::Array;
-use super::file::bytes_of;
+use super::{Array, bytes_of};
 use crate::error::ArrayRefusal;
 use shardtool_format::array::ArrayDtype;
 use std::borrow::Cow;

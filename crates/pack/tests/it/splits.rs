@@ -222,7 +222,6 @@ fn layouts_are_no_classes() {
         &["Annotations/0.txt", "JPEGImages/0.jpg", "ImageSets/Main/a.txt"],
         &["VOC2012/JPEGImages/0.jpg", "VOC2012/SegmentationClass/0.jpg"],
         &["images/0.jpg", "masks/0.jpg"],
-        &["leftImg8bit/train/a/0.jpg", "gtFine/train/a/0.jpg"],
         &["annotations/instances_train2017.txt", "train2017/0.jpg", "val2017/1.jpg"],
         &["train/images/0.jpg", "train/labels/0.txt", "val/images/1.jpg"],
         &["cat/images/0.jpg", "cat/masks/0.jpg"],
@@ -233,6 +232,9 @@ fn layouts_are_no_classes() {
             &["layout", "--from folder"].map(|part| if files[0].starts_with("cat") { "--from folder" } else { part }),
         );
     }
+    // The names of Cityscapes are known, and those of its files.
+    let cityscapes = made(&["leftImg8bit/train/a/0.jpg", "gtFine/train/a/0.jpg"]);
+    cityscapes.refused(&cityscapes.options(), &["no file matches", "leftImg8bit/**_leftImg8bit.png"]);
     let forced = made(&["images/0.jpg", "masks/1.jpg"]);
     pack(&with!(forced.options(), from = Some(SourceKind::Folder)), &()).unwrap();
     assert_eq!(manifest(&forced.set).classes, ["images", "masks"]);

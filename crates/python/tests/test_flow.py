@@ -280,3 +280,26 @@ def test_tiffs_of_all_types_keep_their_values(tmp_path):
         batch = next(iter(st.Loader(st.Dataset(tmp_path / name).split("train"), len(compressions), st.Arrays("depth"))))
         assert batch["depth"].dtype == array.dtype
         np.testing.assert_array_equal(batch["depth"], np.stack([array] * len(compressions)))
+
+
+def test_a_batch_shows_depths_and_flow(scenes):
+    """Each next to the image; a direction has a colour, and what is not known is white."""
+    import base64
+    import io
+    import re
+
+    fields = [st.Image([st.ResizeTo((HEIGHT, WIDTH))]), st.Arrays("kitti", image_axes=(0, 1), kind="flow"), st.Arrays("depth", image_axes=(0, 1))]
+    batch = next(iter(st.Loader(scenes, 2, fields)))
+    page = str(st.show(batch))
+    shown = re.findall(r'base64,([^"]*)" alt="([^"]*)"', page)
+    assert [name for _, name in shown] == ["image", "kitti", "depth"] * 2
+    pictures = {name: np.asarray(Image.open(io.BytesIO(base64.b64decode(data)))) for data, name in shown[:3]}
+    unknown = np.isnan(batch["kitti"][0, ..., 0])
+    assert (pictures["kitti"][unknown] == 255).all() and pictures["kitti"].shape == (HEIGHT, WIDTH, 3)
+    right, down = np.moveaxis(batch["kitti"][0], -1, 0)
+    red, _, blue = np.moveaxis(pictures["kitti"].astype(int), -1, 0)
+    far = np.hypot(right, down) > 5
+    assert (red > blue)[far & (np.abs(down) < 1) & (right > 0)].all() and (red < blue)[far & (np.abs(down) < 1) & (right < 0)].all()
+    grey = pictures["depth"][..., 0].astype(int)
+    order = np.argsort(batch["depth"][0], axis=None)
+    assert (np.diff(grey.ravel()[order]) >= 0).all() and grey.min() == 0 and grey.max() == 255

@@ -13,7 +13,7 @@ import numpy as np
 
 from ._shardtool import image_html
 from .checks import whole
-from .drawing import colored, objects_of
+from .drawing import colored, measured, objects_of
 from .errors import OptionTypeError
 
 __all__ = ["Html", "Record", "show", "stats_html"]
@@ -85,7 +85,7 @@ def show(batch: Mapping[str, Any], n: int = 16) -> Html:
     frameworks that take nested containers (JAX, PyTorch) know no other. Images are grey or RGB, `[N, H, W, C]` or
     `[N, C, H, W]`; values other than uint8 are scaled from the smallest to the largest of the batch. Clips show their first
     frame. The views of a batch are shown side by side. The boxes, masks and keypoints of `Objects` are drawn on the images, in the
-    colours of their classes; label maps are shown next to them.
+    colours of their classes; label maps, depths and flow of the same size are shown next to them.
     """
     if not isinstance(batch, Mapping):
         raise OptionTypeError(f"`batch` is {type(batch).__name__}: expected a batch, which is a dict of arrays")
@@ -93,12 +93,14 @@ def show(batch: Mapping[str, Any], n: int = 16) -> Html:
     views = {name: _images(array) for name, array in arrays.items() if array is not None and _is_images(name, array)}
     labels, valid = arrays.get("label"), arrays.get("valid")
     rows = min([whole("n", n, 0), *(len(images) for images in views.values())]) if views else 0
-    maps = {name: array for name, array in arrays.items() if array is not None and views and _is_labels(array, views)}
+    known = {name: array for name, array in arrays.items() if array is not None and views}
+    maps = {name: (colored, array) for name, array in known.items() if _is_labels(array, views)}
+    maps |= {name: (measured, array) for name, array in known.items() if _is_measured(array, views)}
     figures = []
     for row in range(rows):
         objects = objects_of(batch, row)
         shown = {name: images[row] if objects is None else objects.drawn(images[row]) for name, images in views.items()}
-        shown |= {name: colored(array[row]) for name, array in maps.items()}
+        shown |= {name: draw(array[row]) for name, (draw, array) in maps.items()}
         pictures = "".join(
             f'<img src="data:image/png;base64,{base64.b64encode(_png(image)).decode()}" alt="{html.escape(name)}" '
             f'title="{html.escape(name)}" style="display:inline-block;max-height:140px;border-radius:5px;margin:1px">'
@@ -165,7 +167,16 @@ def _is_images(name: str, array: np.ndarray) -> bool:
 def _is_labels(array: np.ndarray, views: Mapping[str, np.ndarray]) -> bool:
     """Returns whether an array holds label maps of the size of the images."""
     shapes = [images.shape[:3] for images in views.values()]
-    return array.dtype in (np.uint8, np.uint16) and array.ndim == 3 and array.shape in shapes
+    return array.dtype in (np.uint8, np.uint16, np.int32) and array.ndim == 3 and array.shape in shapes
+
+
+def _is_measured(array: np.ndarray, views: Mapping[str, np.ndarray]) -> bool:
+    """Returns whether an array holds depths or a flow of the size of the images."""
+    shapes = [images.shape[:3] for images in views.values()]
+    if array.dtype.kind != "f" or array.ndim not in (3, 4):
+        return False
+    vectors = {3: [array.shape], 4: [array.shape[:3]] * (array.shape[-1] == 2) + [(array.shape[0], *array.shape[2:])] * (array.shape[1] == 2)}
+    return any(shape in shapes for shape in vectors[array.ndim])
 
 
 def _images(array: np.ndarray) -> np.ndarray:

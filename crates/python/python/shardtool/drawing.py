@@ -1,4 +1,4 @@
-"""What a batch has of an image's objects, drawn on its pixels: masks, boxes, points, and label maps."""
+"""What a batch has of an image's objects, drawn on its pixels: masks, boxes, points. Label maps, depths and flow as pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Objects", "colored", "objects_of"]
+__all__ = ["Objects", "colored", "measured", "objects_of"]
 
 #: Colours that colour-blind people distinguish (Paul Tol's scheme *muted*); class n has the colour n modulo their number.
 PALETTE = np.array(
@@ -66,11 +66,37 @@ def objects_of(batch: Mapping[str, Any], row: int) -> Objects | None:
 
 
 def colored(labels: np.ndarray) -> np.ndarray:
-    """Returns a label map `[H, W]` as `[H, W, 3]` uint8: label 0 is black, the largest value of the type, which losses ignore, is
-    white."""
+    """Returns a label map `[H, W]` as `[H, W, 3]` uint8: label 0 is black, the value that losses ignore, the largest one of the type
+    or -1 of int32, is white."""
     picture: np.ndarray = PALETTE[labels % len(PALETTE)]
     picture[labels == 0] = 0
-    picture[labels == np.iinfo(labels.dtype).max] = 255
+    picture[labels == (-1 if labels.dtype == np.int32 else np.iinfo(labels.dtype).max)] = 255
+    return picture
+
+
+def measured(values: np.ndarray) -> np.ndarray:
+    """Returns depths or disparities `[H, W]`, or a flow `[H, W, 2]` or `[2, H, W]`, as `[H, W, 3]` uint8. Depths are grey, from the
+    smallest to the largest without the two hundredths at each end. The colour of a flow is its direction, and full where it is long.
+    What is not finite is white."""
+    if values.ndim == 3:
+        return _flow(values if values.shape[2] == 2 else values.transpose(1, 2, 0))
+    known = np.isfinite(values)
+    low, high = np.percentile(values[known], (2, 98)) if known.any() else (0, 0)
+    scaled = np.clip((np.where(known, values, high) - low) / max(high - low, 1e-12), 0, 1) * 255
+    return np.repeat(np.where(known, scaled, 255).round().astype(np.uint8)[..., None], 3, 2)
+
+
+def _flow(vectors: np.ndarray) -> np.ndarray:
+    known = np.isfinite(vectors).all(-1)
+    right, down = np.moveaxis(np.where(known[..., None], vectors, 0).astype(np.float64), -1, 0)
+    length = np.hypot(right, down)
+    longest = max(np.percentile(length[known], 98) if known.any() else 0, 1e-12)
+    # Three cosines a third of a turn apart: each direction has a hue of its own.
+    angle = np.arctan2(down, right)[..., None] - np.array([0, 1, 2]) * (2 * np.pi / 3)
+    hue = 0.5 + 0.5 * np.cos(angle)
+    full = np.clip(length / longest, 0, 1)[..., None]
+    picture: np.ndarray = ((1 - full + full * hue) * 255).round().astype(np.uint8)
+    picture[~known] = 255
     return picture
 
 

@@ -19,7 +19,7 @@ pub(super) fn of_flow(array: Array<'_>) -> Result<Array<'_>, ArrayRefusal> {
     let refused = || Err(ArrayRefusal::Vectors { dtype: array.dtype.name(), shape: array.shape.clone() });
     let [height, width, values] = array.shape[..] else { return refused() };
     let floats: Vec<u8> = match (array.dtype, values) {
-        (ArrayDtype::U16, 3) => array.data.as_chunks::<6>().0.iter().flat_map(|pixel| kitti(pixel)).flatten().collect(),
+        (ArrayDtype::U16, 3) => array.data.as_chunks::<6>().0.iter().flat_map(kitti).flatten().collect(),
         (ArrayDtype::F16, 2) => {
             let float = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes).to_f32().to_le_bytes();
             array.data.as_chunks().0.iter().flat_map(float).collect()

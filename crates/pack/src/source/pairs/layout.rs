@@ -31,6 +31,9 @@ pub(super) enum PairedFile {
     Several(String, String),
 }
 
+/// The files that match a pattern, by what is in place of its `*`.
+type ByTexts<'f> = HashMap<Vec<String>, Vec<&'f String>>;
+
 /// Divides files into samples, and these into the splits that folders are named for.
 ///
 /// # Errors
@@ -52,14 +55,12 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
                 format!("{first} and {second} are images with the same name: which one do the other files belong to?");
             return Err(wrong(source, problem));
         }
-        let found = |((_, pattern), files): (&(String, Pattern), &HashMap<Vec<String>, Vec<&String>>)| match files
-            .get(texts)
-            .map(Vec::as_slice)
-        {
-            None | Some([]) => PairedFile::Missing(pattern.path(texts)),
-            Some([one]) => PairedFile::One((*one).clone()),
-            Some([first, second, ..]) => PairedFile::Several((*first).clone(), (*second).clone()),
-        };
+        let found =
+            |((_, pattern), files): (&(String, Pattern), &ByTexts<'_>)| match files.get(texts).map(Vec::as_slice) {
+                None | Some([]) => PairedFile::Missing(pattern.path(texts)),
+                Some([one]) => PairedFile::One((*one).clone()),
+                Some([first, second, ..]) => PairedFile::Several((*first).clone(), (*second).clone()),
+            };
         let found: Vec<_> = pairs.features.iter().zip(&of_features).map(found).collect();
         used.extend(of_features.iter().filter_map(|files| files.get(texts)).flatten().copied());
         used.extend(images);
@@ -97,8 +98,8 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
 }
 
 /// Returns the files that match a pattern, by what is in place of its `*`.
-fn by_texts<'f>(files: &'f [String], pattern: &Pattern) -> HashMap<Vec<String>, Vec<&'f String>> {
-    let mut found = HashMap::<_, Vec<_>>::new();
+fn by_texts<'f>(files: &'f [String], pattern: &Pattern) -> ByTexts<'f> {
+    let mut found = ByTexts::new();
     for file in files {
         if let Some(texts) = pattern.texts(file) {
             found.entry(texts).or_default().push(file);
@@ -112,7 +113,7 @@ fn check_any(
     source: &Path,
     pairs: &Pairs,
     paired: &HashMap<String, Vec<PairedFile>>,
-    files: &[HashMap<Vec<String>, Vec<&String>>],
+    files: &[ByTexts<'_>],
 ) -> Result<(), Error> {
     let Some(image) = paired.keys().min() else {
         return Err(wrong(source, format!("no file matches the pattern of the images, {}", pairs.image.as_str())));

@@ -37,7 +37,7 @@ impl LabelDtype {
         }
     }
 
-    /// Returns the label that stands for none, which losses ignore by convention: the largest one, and -1 of 32 bits.
+    /// Returns the label of pixels without a label, which losses ignore by convention: the largest one, and -1 of 32 bits.
     pub fn ignored(self) -> i32 {
         match self {
             LabelDtype::U8 => u8::MAX.into(),

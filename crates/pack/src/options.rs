@@ -22,7 +22,7 @@ pub struct Options {
     pub from: Option<SourceKind>,
     /// Field names of archives, as pairs of the name to store (`image`, `label`, `key`, `class`, or any feature) and
     /// the archive's name. Of files that belong together by their names, the features (and `image`) with the patterns of the files that
-    /// they hold, such as `masks/**_mask.png`: `*` stands for text without `/`, `**` for any text, `.*` at the end for any extension,
+    /// they hold, such as `masks/**_mask.png`: `*` matches text without `/`, `**` for any text, `.*` at the end for any extension,
     /// and the files of a sample have the same texts in their place.
     pub map: Vec<(String, String)>,
     /// Which members of a tar are one sample. Default: those with the same name up to the first dot, as WebDataset reads them;

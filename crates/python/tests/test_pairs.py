@@ -122,7 +122,7 @@ def test_patterns_say_what_belongs_together(tmp_path):
     assert len(masks(tmp_path / "other", "train")) == 3
     for wrong, message in [
         ({"mask": "masks/*.png"}, "no pattern of the images"),
-        ({"image": "images/*.jpg", "mask": "*/*.png"}, "each stands for the same text"),
+        ({"image": "images/*.jpg", "mask": "*/*.png"}, "each matches the same text"),
         ({"image": "images/*.jpg", "mask": "../*.png"}, "leads out"),
         ({"image": "images/*.jpg", "image/encoded": "masks/*.png"}, "writes a feature of this name"),
         ({"image": "pictures/*.jpg", "mask": "masks/*.png"}, "no file matches"),

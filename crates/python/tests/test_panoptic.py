@@ -13,7 +13,7 @@ CATEGORIES = [{"id": 7, "name": "train", "isthing": 1}, {"id": 21, "name": "cow"
 
 
 def ids(number: int) -> np.ndarray:
-    """Ids as panopticapi draws them: of all 24 bits, 0 where there is no segment."""
+    """Ids as panopticapi draws them: of all 24 bits, 0 outside of segments."""
     segments = np.random.default_rng(number).integers(1, 2**24, 4)
     coarse = np.random.default_rng((1, number)).choice([0, *segments], (5, 4))
     return np.kron(coarse, np.ones((6, 11), np.int64)).astype(np.int32)

@@ -40,7 +40,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Array<'_>, ArrayRefusal> {
     let [kind, width, height, scale] = words;
     let side = |text: &str| text.parse::<u32>().ok().filter(|side| *side > 0);
     let (width, height) = side(width).zip(side(height)).ok_or(wrong("width and height are not whole numbers"))?;
-    let scale: f64 = scale.parse().map_err(|_| wrong("the third line is no number"))?;
+    let scale: f64 = scale.parse().map_err(|_| wrong("the third line is not a number"))?;
     let mut shape = vec![u64::from(height), u64::from(width)];
     shape.extend((kind == "PF").then_some(3));
     let (expected, data) = (bytes_of(&shape, 4)?, &file[at..]);

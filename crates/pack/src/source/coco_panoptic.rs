@@ -74,11 +74,15 @@ impl Panoptic {
 /// Returns the folder of the PNGs, without links: that of the name of the file, next to it or above its folder.
 fn folder(file: &Path) -> Result<PathBuf, String> {
     let stem = file.file_stem().unwrap_or_default();
-    let beside = file.with_file_name(stem);
+    let next_to = file.with_file_name(stem);
     let above = file.parent().and_then(Path::parent).map(|above| above.join(stem));
-    let found = [Some(&beside), above.as_ref()].into_iter().flatten().find(|folder| folder.is_dir());
-    let missing =
-        || format!("its PNGs were expected in {}, which is no folder on a disk: unpack them there", beside.display());
+    let found = [Some(&next_to), above.as_ref()].into_iter().flatten().find(|folder| folder.is_dir());
+    let missing = || {
+        format!(
+            "its PNGs were expected in {}, a folder that does not exist on a disk: unpack them there",
+            next_to.display()
+        )
+    };
     match found.filter(|_| !is_url(file)) {
         Some(folder) => folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display())),
         None => Err(missing()),

@@ -17,7 +17,7 @@ pub(super) fn has_arrays(folder: &Path) -> Result<bool, Error> {
     Ok(EXTENSIONS.contains(&&*first))
 }
 
-/// Returns the extension of the first file in a folder, in lower case; empty if there is no file.
+/// Returns the extension of the first file in a folder, in lower case; empty if the folder has none.
 ///
 /// # Errors
 /// [`Error::Io`] if a folder cannot be listed.

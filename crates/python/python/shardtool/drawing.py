@@ -91,7 +91,7 @@ def _flow(vectors: np.ndarray) -> np.ndarray:
     right, down = np.moveaxis(np.where(known[..., None], vectors, 0).astype(np.float64), -1, 0)
     length = np.hypot(right, down)
     longest = max(np.percentile(length[known], 98) if known.any() else 0, 1e-12)
-    # Three cosines a third of a turn apart: each direction has a hue of its own.
+    # Three cosines a third of a turn apart: each direction has another hue.
     angle = np.arctan2(down, right)[..., None] - np.array([0, 1, 2]) * (2 * np.pi / 3)
     hue = 0.5 + 0.5 * np.cos(angle)
     full = np.clip(length / longest, 0, 1)[..., None]

@@ -60,7 +60,7 @@ pub(in crate::source) fn find(source: &Path, options: &Options) -> Result<Option
         Some(given) => of_patterns(source, &given).map(Some),
         None if forced => Err(wrong(
             source,
-            "expected folders such as images and masks; name the files of a sample by what they have in common: --map \
+            "expected folders such as images and masks; name the files of a sample by patterns: --map \
              image='images/**.jpg' --map mask='masks/**_mask.png'",
         )),
         None => Ok(None),
@@ -92,7 +92,7 @@ fn of_patterns(source: &Path, given: &[(String, String)]) -> Result<Pairs, Error
     let other = features.iter().find(|(_, pattern)| pattern.texts_len() != image.texts_len());
     if let Some((_, other)) = other {
         let problem = format!(
-            "`{}` has {} times * or **, and `{}` {}: each stands for the same text in both",
+            "`{}` has {} times * or **, and `{}` {}: each matches the same text in both",
             other.as_str(),
             other.texts_len(),
             image.as_str(),

@@ -25,19 +25,19 @@ pub(in crate::source) struct PairedFiles {
 /// A file that belongs to an image.
 pub(super) enum PairedFile {
     One(String),
-    /// There is none; one of this name was expected.
+    /// A file of this name was expected, and does not exist.
     Missing(String),
     /// There are several.
     Several(String, String),
 }
 
-/// The files that match a pattern, by what is in place of its `*`.
+/// The files that match a pattern, by the texts that its `*` match.
 type ByTexts<'f> = HashMap<Vec<String>, Vec<&'f String>>;
 
 /// Divides files into samples, and these into the splits that folders are named for.
 ///
 /// # Errors
-/// [`crate::SourceError::Annotations`] if there is no image, or no image with a file of each feature; [`crate::SourceError::SplitNames`];
+/// [`crate::SourceError::Annotations`] without an image, or without a file of a feature; [`crate::SourceError::SplitNames`];
 /// those of [`image_lists::taken`]; [`Error::Io`].
 pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) -> Result<DividedSource, Error> {
     let FilesBelow { files, loops } = files_below(&pairs.root)?;
@@ -97,7 +97,7 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
     Ok(DividedSource { splits: splits.collect(), folders: vec![], left_out })
 }
 
-/// Returns the files that match a pattern, by what is in place of its `*`.
+/// Returns the files that match a pattern, by the texts that its `*` match.
 fn by_texts<'f>(files: &'f [String], pattern: &Pattern) -> ByTexts<'f> {
     let mut found = ByTexts::new();
     for file in files {
@@ -123,11 +123,11 @@ fn check_any(
             continue;
         }
         let there = files.values().flatten().min();
-        let there = there.map_or("there is none".to_owned(), |file| format!("there is {file}"));
+        let there = there.map_or("no file matches it".to_owned(), |file| format!("there is {file}"));
         let PairedFile::Missing(expected) = &paired[image][at] else { continue };
         let problem = format!(
-            "no image has a {feature}: for {image}, {expected} was expected, and {there}; name the files by what those of a sample \
-             have in common, such as --map image='{}' --map {feature}='{}'",
+            "no image has a {feature}: for {image}, {expected} was expected, and {there}; name the files of a sample by \
+             patterns, such as --map image='{}' --map {feature}='{}'",
             pairs.image.as_str(),
             pattern.as_str().replacen(".*", "_mask.png", 1)
         );

@@ -20,7 +20,7 @@ use std::path::Path;
 /// Lists the images of a split, which are given by their paths. One without a file of each feature is rejected.
 ///
 /// # Errors
-/// [`crate::SourceError::Annotations`] for files of arrays whose feature is not one, and for an array that is no feature; [`Error::Io`].
+/// [`crate::SourceError::Annotations`] for files of arrays whose feature has bytes, and for an array without a pattern; [`Error::Io`].
 pub(super) fn list(
     paired: &PairedFiles,
     paths: Vec<String>,

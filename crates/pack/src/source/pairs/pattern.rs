@@ -2,8 +2,8 @@
 
 use regex::Regex;
 
-/// A pattern of paths: `*` stands for any text without `/`, `**` for any text, and `.*` at the end for any extension. Files of two
-/// patterns belong together where the same texts are in place of `*` and `**`, in their order.
+/// A pattern of paths: `*` matches any text without `/`, `**` for any text, and `.*` at the end for any extension. Files of two
+/// patterns belong together where the same texts match `*` and `**`, in their order.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     text: String,
@@ -20,7 +20,7 @@ impl Pattern {
         let names = text.strip_suffix(".*").unwrap_or(text);
         if !names.contains('*') {
             return Err(format!(
-                "`{text}` has no * for what the files of a sample have in common, such as images/**.jpg and masks/**.png"
+                "`{text}` has no * for the part of the name that the files of a sample share, such as images/**.jpg and masks/**.png"
             ));
         }
         if text.starts_with('/') || text.split('/').any(|part| part == "..") {
@@ -41,7 +41,7 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), regex })
     }
 
-    /// Returns what is in place of `*` and `**` in a path; `None` if the path does not match.
+    /// Returns the texts that match `*` and `**` in a path; `None` if the path does not match.
     pub(super) fn texts(&self, path: &str) -> Option<Vec<String>> {
         let found = self.regex.captures(path)?;
         Some(found.iter().skip(1).flatten().map(|text| text.as_str().to_owned()).collect())

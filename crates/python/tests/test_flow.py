@@ -303,3 +303,21 @@ def test_a_batch_shows_depths_and_flow(scenes):
     grey = pictures["depth"][..., 0].astype(int)
     order = np.argsort(batch["depth"][0], axis=None)
     assert (np.diff(grey.ravel()[order]) >= 0).all() and grey.min() == 0 and grey.max() == 255
+
+
+def test_torchvision_reads_the_same_files(tmp_path):
+    """What the tests write is what the datasets' readers read."""
+    pytest.importorskip("torch")
+    from torchvision.datasets import _optical_flow
+    from torchvision.datasets.utils import _read_pfm
+
+    write_flo(tmp_path / "a.flo", flow(1))
+    write_pfm(tmp_path / "a.pfm", np.concatenate([flow(1), np.zeros((HEIGHT, WIDTH, 1))], -1))
+    write_pfm(tmp_path / "b.pfm", flow(1)[..., 0], scale=0.00392)
+    write_kitti(tmp_path / "a.png", flow(1), known(1))
+    np.testing.assert_array_equal(_optical_flow._read_flo(tmp_path / "a.flo"), flow(1).transpose(2, 0, 1))
+    np.testing.assert_array_equal(_read_pfm(tmp_path / "a.pfm", slice_channels=2), flow(1).transpose(2, 0, 1))
+    np.testing.assert_array_equal(_read_pfm(tmp_path / "b.pfm", slice_channels=1)[0], flow(1)[..., 0])
+    values, valid = _optical_flow._read_16bits_png_with_flow_and_valid_mask(tmp_path / "a.png")
+    np.testing.assert_array_equal(np.asarray(valid), known(1))
+    np.testing.assert_array_equal(np.asarray(values).transpose(1, 2, 0)[known(1)], flow(1)[known(1)])

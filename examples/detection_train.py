@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 import torch
-from torchvision.models import detection
+from torchvision.models import get_model
 from torchvision.ops import box_iou
 
 import shardtool as st
@@ -48,40 +48,39 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=91, help="number of classes, the background included")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--checkpoint", default="checkpoint.pt")
+    parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
     parser.add_argument("--masks", action="store_true", help="train Mask R-CNN on the masks of objects")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    steps = [
-        st.RandomZoomOut(fill=(123, 117, 104), side_range=(1.0, 3.0), p=0.5),
-        st.RandomIoUCrop(),
-        st.ResizeTo((args.size, args.size)),
-        st.RandomHorizontalFlip(),
-        st.RandomPhotometricDistort(),
-    ]
+    zoom, resize = st.RandomZoomOut(fill=(123, 117, 104), side_range=(1.0, 3.0), p=0.5), st.ResizeTo(args.size)
+    steps = [zoom, st.RandomIoUCrop(), resize, st.RandomHorizontalFlip(), st.RandomPhotometricDistort()]
     loader = Loader(train, args.batch_size, [st.Image(steps, dtype="float32"), st.Objects(masks=args.masks)])
-    plain = st.Image([st.ResizeTo((args.size, args.size))], dtype="float32")
+    plain = st.Image([resize], dtype="float32")
     test = Loader(val, args.batch_size, [plain, st.Objects()], order=st.Sequential())
-    options: dict[str, Any] = {"weights": None, "weights_backbone": None, "num_classes": args.classes}
-    if args.masks:
-        model = detection.maskrcnn_resnet50_fpn(**options, min_size=args.size, max_size=args.size)
-    else:
-        model = detection.ssdlite320_mobilenet_v3_large(**options)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    name = "maskrcnn_resnet50_fpn" if args.masks else "ssdlite320_mobilenet_v3_large"
+    sides = {"min_size": args.size, "max_size": args.size} if args.masks else {}
+    model = get_model(name, weights=None, weights_backbone=None, num_classes=args.classes, **sides)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):
-        for name, state in torch.load(args.checkpoint).items():
+        saved = torch.load(args.checkpoint)
+        torch.set_rng_state(saved.pop("random"))
+        for name, state in saved.items():
             parts[name].load_state_dict(state)
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         model.train()
-        for batch in loader:
+        for step, batch in enumerate(loader, loader.steps_done + 1):
             # Classes count from 1, since 0 is the background.
             losses = model(list(batch["image"]), targets_of(batch, 1))
             loss = torch.stack(list(losses.values())).sum()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+            if step % args.save_every == 0 or step == len(loader):
+                states = {name: part.state_dict() for name, part in parts.items()}
+                torch.save(states | {"random": torch.get_rng_state()}, args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
 
 

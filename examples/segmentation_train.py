@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--checkpoint", default="checkpoint.pt")
+    parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
     steps = [
@@ -60,16 +61,19 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):
-        for name, state in torch.load(args.checkpoint).items():
+        saved = torch.load(args.checkpoint)
+        torch.set_rng_state(saved.pop("random"))
+        for name, state in saved.items():
             parts[name].load_state_dict(state)
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         model.train()
-        for batch in loader:
+        for step, batch in enumerate(loader, loader.steps_done + 1):
             loss = functional.cross_entropy(model(batch["image"])["out"], batch["mask"].long(), ignore_index=IGNORED)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+            if step % args.save_every == 0 or step == len(loader):
+                torch.save({"random": torch.get_rng_state()} | {n: p.state_dict() for n, p in parts.items()}, args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
 
 

@@ -96,12 +96,12 @@ OBJECTS = {"properties": [page.CLASS, page.CROWD]}
 NORMAL = {"mean": MEAN, "std": STD}
 
 
-def write(path, split="train", labels=False):
-    """Writes the samples and returns their split. With labels, those are the class of the first object, and the records have what
+def write(path, split="train", labels=False, count=N):
+    """Writes the first `count` samples and returns their split. With labels, those of the first object, the records have also what
     programs for other tasks need: a label map, tags, captions."""
     with st.Writer(path, split, labels=labels, classes=CLASSES) as writer:
         # The sample that decides about types has objects.
-        for sample in sorted(SAMPLES, key=lambda each: -len(each.objects)):
+        for sample in sorted(SAMPLES[:count], key=lambda each: -len(each.objects)):
             members = ("bbox", "category", "iscrowd", "segmentation", "keypoints")
             objects = {name: [each[name] for each in sample.objects] for name in members}
             record = {"key": f"{sample.number}", "image": sample.png, "image/id": sample.id, "objects": objects}

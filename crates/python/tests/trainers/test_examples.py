@@ -36,14 +36,13 @@ PROGRAMS = {
     "dino_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
-    "clip_train": (("torchvision",), ["--model", "resnet18", "--vocabulary", "50", "--checkpoint", "run.pt"], []),
+    "detr_train": (("torchvision", "transformers"), ["--classes", "3", "--width", "32", "--checkpoint", "run.pt"], []),
+    "multilabel_train": (("torchvision",), ["--model", "resnet18", "--classes", "3", "--checkpoint", "run.pt"], []),
+    "clip_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
     "language_train": (("torch",), ["--vocabulary", "50", "--capacity", "64", "--batch-size", "4", "--checkpoint", "run.pt"], []),
     "video_train": (("torch",), ["--frames", "4", "--stride", "2", "--checkpoint", "run.pt"], []),
     "accelerate_train": (("accelerate", "torchvision"), ["--accumulate", "4", "--state", "run"], []),
 }
-
-#: The detection program with masks of objects.
-MASKS = "detection_train --masks"
 
 #: The program for volumes, which needs PyTorch and another dataset.
 VOLUMES = "volume_patches"
@@ -67,12 +66,12 @@ def prepared(monkeypatch, tmp_path):
 RAY = "ray_train"
 
 #: Programs that need more than images and labels.
-ANNOTATED = ("detection_train", "segmentation_train", "clip_train", "language_train")
+ANNOTATED = ("detection_train", "detr_train", "segmentation_train", "multilabel_train", "clip_train", "language_train")
 
 
 @pytest.fixture(scope="session")
 def annotated(tmp_path_factory):
-    """Photographs with a box, a polygon, a label map and a caption."""
+    """Photographs with a box, a polygon, a label map, tags, captions and tokens."""
     folder = tmp_path_factory.mktemp("annotated") / "dataset"
     random = np.random.default_rng(7)
     for split in ("train", "single"):
@@ -90,7 +89,7 @@ def annotated(tmp_path_factory):
                 tokens = 1 + np.arange(5 + number % 3 * 16) % 40
                 writer.write(
                     {"key": f"{number}", "image": image, "objects": box, "mask": stored.getvalue(), "tokens": tokens}
-                    | {"length": len(tokens)}
+                    | {"length": len(tokens), "tags": [number % 3], "caption": [f"number {number}", f"kind {number % 3}"]}
                 )
     return folder
 
@@ -114,11 +113,9 @@ def clips(folder):
     return folder / "clips"
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, MASKS])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypatch, capsys, tmp_path):
-    name, *more = name.split()
     needs, options, resume = PROGRAMS[name]
-    options = [*options, *more]
     dataset = annotated if name in ANNOTATED else dataset
     if missing := next((each for each in needs if importlib.util.find_spec(each) is None), None):
         pytest.skip(f"{missing} is not installed")

@@ -19,7 +19,7 @@ from test_examples import EXAMPLES, prepared  # noqa: F401
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
-#: Means are those of so many steps: an epoch of the 24 samples in batches of 8.
+#: Steps over which a mean is taken: an epoch of the 24 samples in batches of 8.
 STEPS = 3
 #: Checkpoints are written after every second step of an epoch, and after its last one.
 SAVE_EVERY = 2

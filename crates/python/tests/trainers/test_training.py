@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import triangles
 from test_examples import EXAMPLES, prepared  # noqa: F401
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
+import triangles  # noqa: E402
 
 #: Steps over which a mean is taken: an epoch of the 24 samples in batches of 8.
 STEPS = 3

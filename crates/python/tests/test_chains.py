@@ -174,8 +174,11 @@ def compare(batch, row, sample, steps, seed):
     nearest = of_labels(plan)
     with mock.patch.object(F, "resize", resize_labels):
         wrong = np.asarray(replay(nearest, geometry(nearest, stored)))[0] != labels + np.uint8(1)
-    # Where the centre of a row or column lies between two of the pixels before it, the rounding of f64 decides: few are so.
-    assert wrong.mean() <= 0.15, (wrong.mean(), context)
+    # Where the centre of a row or column lies between two of the pixels before it, the rounding of f64 decides: few are so. A later
+    # resize may enlarge them.
+    rows, columns = wrong.mean(1) > 0.5, wrong.mean(0) > 0.5
+    rest = wrong[~rows][:, ~columns].mean()
+    assert max(rows.mean(), columns.mean()) <= 0.3 and rest <= 0.15, (rows.mean(), columns.mean(), rest, context)
     tie = int(wrong.mean() > 0.01)
     left, top, right, bottom = sample.boxes.T
     corners = np.stack([left, top, right, top, left, bottom, right, bottom], -1).reshape(-1, 2)

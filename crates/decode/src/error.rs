@@ -201,7 +201,9 @@ pub enum Error {
         found: u64,
     },
     /// Bad data: a label map in a format that is lossy or holds other than one value of at most 16 bits per pixel.
-    #[error("a {format} of this kind is not a label map; store one value per pixel as a grey or palette PNG")]
+    #[error(
+        "a {format} of this kind is not a label map; store one value per pixel as a grey or palette PNG; ids that RGB codes need the type int32"
+    )]
     Labels {
         /// Format of the image.
         format: Format,

@@ -23,17 +23,19 @@ pub fn mask_dtype(name: &str) -> Option<LabelDtype> {
     known.into_iter().find(|(word, _)| ends(word)).map(|(_, dtype)| dtype)
 }
 
-/// Checks that a file is a mask of an image of this size (width, height), with labels of this type.
+/// Checks that a file is a mask of an image of this size (width, height), with labels of this type. Returns the labels.
 ///
 /// # Errors
 /// As [`LabelMap::decode`]; [`Error::MaskSize`].
-pub fn check_mask(bytes: &[u8], dtype: LabelDtype, image: (u32, u32), limits: &Limits) -> Result<(), Error> {
+pub fn check_mask(bytes: &[u8], dtype: LabelDtype, image: (u32, u32), limits: &Limits) -> Result<LabelMap, Error> {
     let info = probe(bytes, limits)?;
     if (info.width, info.height) != image {
         return Err(Error::MaskSize { found: (info.width, info.height), expected: image });
     }
     let _admitted = DecodeBudget::of_process().admit(bytes, &DecodeOptions::default().with_limits(*limits))?;
-    LabelMap::default().decode(bytes, dtype, limits)
+    let mut labels = LabelMap::default();
+    labels.decode(bytes, dtype, limits)?;
+    Ok(labels)
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ pub(crate) struct ObjectColumns {
 /// Boxes of the result: left, top, right, bottom in pixels; `None` for objects that are dropped.
 pub(crate) type MappedBoxes = Vec<Option<[f64; 4]>>;
 
+/// The feature that says which objects are crowds, as COCO's `iscrowd`.
+const CROWD: &str = "image/object/iscrowd";
 /// Values of one box, and of one keypoint.
 pub(crate) const BOX: usize = 4;
 pub(crate) const POINT: usize = 3;
@@ -79,6 +81,12 @@ impl ObjectColumns {
             masks: objects.masks.then(|| at(&objects.segmentation)),
             objects: objects.clone(),
         }
+    }
+
+    /// Returns the column that says which objects are crowds; `None` if batches do not have it.
+    pub(crate) fn crowds(&self) -> Option<usize> {
+        let named = self.objects.properties.iter().position(|feature| feature == CROWD)?;
+        Some(self.properties[named])
     }
 
     /// Checks that points can follow the steps of `views`: steps that mirror need the order of the mirrored points.

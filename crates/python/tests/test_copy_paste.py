@@ -41,6 +41,33 @@ def split(tmp_path_factory):
     return st.Dataset(destination)["train"]
 
 
+def test_crowds_and_objects_without_pixels_stay_where_they_are(tmp_path):
+    """An object that loses no pixel is kept, also without any; a crowd is not pasted."""
+    with st.Writer(tmp_path / "set", "train", labels=False) as writer:
+        for number in range(8):
+            whole = [[0, 0, 52, 0, 52, 40, 0, 40]]
+            thin = [[20.1, 20.1, 20.2, 20.1, 20.2, 20.2]]
+            small = [[4, 4, 10, 4, 10, 10, 4, 10]]
+            objects = {
+                "bbox": [[0, 0, 52, 40], [20, 20, 1, 1], [4, 4, 6, 6]], "category": [1, 2, 3], "iscrowd": [1, 0, 0],
+                "segmentation": [whole, thin, small], "number": [3 * number, 3 * number + 1, 3 * number + 2],
+            }  # fmt: skip
+            pixels = np.full((40, 52, 3), 20 * number, np.uint8)
+            writer.write({"key": f"{number}", "image": pixels, "objects": objects})
+    split = st.Dataset(tmp_path / "set").split("train")
+    names = ["image/object/class/label", NUMBER, "image/object/iscrowd"]
+    objects = st.Objects(masks=True, properties=names, min_size=0, min_area=0)
+    pasted = 0
+    for batch in st.Loader(split, 4, [st.Image([st.ResizeTo((40, 52))]), objects], batch_transform=st.CopyPaste(p=1)):
+        for row in range(4):
+            numbers, crowds = batch[NUMBER].row(row).tolist(), batch["image/object/iscrowd"].row(row).tolist()
+            own = int(batch["image"][row, 39, 51, 0]) // 20
+            assert {3 * own, 3 * own + 1} <= set(numbers), "the crowd, and the thin object, lose nothing that they need"
+            assert crowds.count(1) == 1, "no crowd is pasted, so that the image stays"
+            pasted += any(number // 3 != own for number in numbers)
+    assert pasted > 3
+
+
 def batches(split, transform, objects=OBJECTS, remainder="mask", **pixels):
     """Returns the batches of an epoch."""
     fields = [st.Image(STEPS, **pixels), objects]

@@ -321,3 +321,30 @@ def test_torchvision_reads_the_same_files(tmp_path):
     values, valid = _optical_flow._read_16bits_png_with_flow_and_valid_mask(tmp_path / "a.png")
     np.testing.assert_array_equal(np.asarray(valid), known(1))
     np.testing.assert_array_equal(np.asarray(values).transpose(1, 2, 0)[known(1)], flow(1)[known(1)])
+
+
+def test_rows_without_a_sample_have_no_flow(scenes):
+    fields = [st.Image([st.ResizeTo((8, 8))]), st.Arrays("pfm", image_axes=(0, 1), kind="flow"), st.Arrays("depth", image_axes=(0, 1))]
+    last = list(st.Loader(scenes, 4, fields, remainder="mask"))[-1]
+    assert last["valid"].tolist() == [True, True, False, False]
+    assert np.isnan(last["pfm"][2:]).all() and np.isfinite(last["pfm"][:2]).all() and (last["depth"][2:] == 0).all()
+
+
+def test_files_of_several_images_are_refused(tmp_path):
+    Image.fromarray(picture(0)).save(tmp_path / "0.png")
+    slices = [Image.fromarray(flow(number)[..., 0]) for number in range(3)]
+    slices[0].save(tmp_path / "volume.tif", save_all=True, append_images=slices[1:])
+    slices[0].save(tmp_path / "turned.tif", tiffinfo={274: 6})
+    (tmp_path / "cut.flo").write_bytes(b"PIEH" + np.int32([WIDTH, HEIGHT]).tobytes() + bytes(4 * WIDTH * HEIGHT))
+    for name, message in (("volume.tif", "several images"), ("turned.tif", "to be turned"), ("cut.flo", f"{8 * WIDTH * HEIGHT}")):
+        (tmp_path / "list.csv").write_text(f"path,depth\n0.png,{name}\n")
+        with pytest.raises(st.PackError, match=message):
+            st.pack(tmp_path / "list.csv", tmp_path / "set", columns={"depth": st.Array()}, progress=False)
+
+
+def test_an_array_may_be_called_mask(tmp_path):
+    Image.fromarray(picture(0)).save(tmp_path / "0.png")
+    np.save(tmp_path / "0.npy", flow(0))
+    (tmp_path / "list.csv").write_text("path,mask\n0.png,0.npy\n")
+    st.pack(tmp_path / "list.csv", tmp_path / "set", columns={"mask": st.Array()}, progress=False)
+    assert st.verify(tmp_path / "set", decode=True).good

@@ -222,6 +222,9 @@ def test_samples_of_several_labels_are_balanced_by_the_rarest(dataset):
         st.Loader(train, 5, STEPS, source=st.Balanced(lists[1:]))
     with pytest.raises(st.ShardtoolError, match=r"`labels\[1\]` is \[0.5\]: expected whole numbers"):
         st.Loader(train, 5, STEPS, source=st.Balanced([[1], [0.5], *lists[2:]]))
+    for row, message in [([3, -1], "class ids from 0"), (np.array([2**64 - 1], np.uint64), "class ids from 0"), ([0, 1, 0, 0], "np.flatnonzero")]:
+        with pytest.raises(st.OptionError, match=message):
+            st.Loader(train, 5, STEPS, source=st.Balanced([[1], row, *lists[2:]]))
 
 
 def test_ragged_columns_match_the_records(photos, tmp_path):

@@ -172,3 +172,130 @@ def test_in_place_and_appended(cityscapes, tmp_path):
         for batch in loader:
             found[batch["image/key"][0].decode()] = int(batch["mask"][0, 0, 0])
         assert found == {key: label for key, label in value.items() if f"/{split}/" in key}
+
+
+def test_a_file_belongs_to_one_pattern(tmp_path):
+    root = tmp_path / "flat"
+    for number in range(3):
+        image(root / f"{number}.png")
+        labels(root / f"{number}_mask.png", number)
+    # A mask is not an image, although it matches both patterns.
+    report = packed(root, tmp_path / "set", map={"image": "**.png", "mask": "**_mask.png"})
+    assert (report.images, report.rejected) == (3, 0)
+    assert masks(tmp_path / "set", "train") == {f"{n}.png": n for n in range(3)}
+    for wrong, message in [
+        ({"image": "**.png", "mask": "**.png"}, "match that of a feature, too"),
+        ([("image", "a*.png"), ("image", "b*.png")], "two patterns of the images"),
+        ([("image", "*.png"), ("mask", "a*.png"), ("mask", "b*.png")], "two patterns for the feature mask"),
+    ]:
+        with pytest.raises((st.PackError, ValueError, TypeError), match=message):
+            packed(root, tmp_path / "wrong", kind="pairs", map=dict(wrong) if isinstance(wrong, dict) else Pairs(wrong))
+
+
+class Pairs(dict):
+    """A mapping with equal keys, as `--map` gives them."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        self._pairs = pairs
+
+    def items(self):
+        return self._pairs
+
+
+def test_a_name_is_not_a_pattern(tmp_path):
+    root = tmp_path / "plain"
+    for number in range(2):
+        image(root / f"images/{number}.jpg")
+        labels(root / f"masks/{number}.png", number)
+        labels(root / f"depth/{number}.png", number)
+    with pytest.raises(st.PackError, match="--map mask=depth is not a pattern"):
+        packed(root, tmp_path / "set", map={"mask": "depth"})
+    with pytest.raises(st.PackError, match="box unit"):
+        packed(root, tmp_path / "set", box_unit="pixel")
+
+
+def test_names_with_the_texts_between_stars(tmp_path):
+    """The file that belongs to an image is the one of its name, however the texts could be divided otherwise."""
+    root = tmp_path / "scenes"
+    image(root / "images/scene_01-0001.jpg")
+    labels(root / "masks/scene_01_0001.png", 4)
+    packed(root, tmp_path / "set", map={"image": "images/*-*.jpg", "mask": "masks/*_*.png"})
+    assert masks(tmp_path / "set", "train") == {"images/scene_01-0001.jpg": 4}
+
+
+def test_a_split_without_masks_and_other_files(tmp_path):
+    root = tmp_path / "plain"
+    for split, count in (("train", 2), ("test", 3)):
+        for number in range(count):
+            image(root / f"images/{split}/{number}.jpg")
+            (root / f"images/{split}/{number}.json").write_text("{}")
+            if split == "train":
+                labels(root / f"masks/{split}/{number}.png", number)
+    report = packed(root, tmp_path / "set")
+    assert {split.split: split.images for split in report.splits} == {"train": 2, "test": 3}
+    assert any("split test: none of its 3 images has a file of `mask`" in text for text in report.left_out)
+    assert st.Dataset(tmp_path / "set").split("test")[0]["features"]["mask"] == []
+    assert len(masks(tmp_path / "set", "train")) == 2
+    above = tmp_path / "above"
+    for split in ("train", "test"):
+        image(above / f"{split}/images/0.jpg")
+    labels(above / "train/masks/0.png", 7)
+    report = packed(above, tmp_path / "above-set")
+    assert {split.split: split.images for split in report.splits} == {"train": 1, "test": 1}
+    assert masks(tmp_path / "above-set", "train") == {"train/images/0.jpg": 7}
+    image(root / "images/train/0.png")
+    with pytest.raises(st.PackError, match="images with the same name"):
+        packed(root, tmp_path / "other")
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("square", [False, True])
+def test_masks_of_turned_images_are_asked_about(tmp_path, orientation, square):
+    """Coded and shown pixels have the same size for 2 to 4, and for all if the image is square."""
+    size = (24, 24) if square else (20, 30)
+    (tmp_path / "s/images").mkdir(parents=True)
+    (tmp_path / "s/masks").mkdir()
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(np.zeros((*size, 3), np.uint8)).save(tmp_path / "s/images/a.jpg", exif=exif)
+    Image.fromarray(np.zeros(size, np.uint8)).save(tmp_path / "s/masks/a.png")
+    doubtful = orientation > 1 and (square or orientation < 5)
+    if doubtful:
+        with pytest.raises(st.PackError, match=f"orientation is {orientation}.*--annotated coded"):
+            packed(tmp_path / "s", tmp_path / "set")
+    else:
+        assert packed(tmp_path / "s", tmp_path / "set").images == 1
+    assert packed(tmp_path / "s", tmp_path / "coded", annotated="coded").images == 1
+    if orientation > 1:
+        with pytest.raises(st.PackError, match="turn the mask"):
+            packed(tmp_path / "s", tmp_path / "upright", annotated="upright")
+
+
+def test_lists_name_the_images_of_splits(tmp_path):
+    """No image of a list for tests is trained with."""
+    root = tmp_path / "lists"
+    for name in "abcde":
+        image(root / f"images/{name}.jpg")
+        labels(root / f"masks/{name}.png", ord(name) - ord("a"))
+    (root / "splits").mkdir()
+    (root / "splits/train.txt").write_text("a\n./images/b.jpg\n\n")
+    (root / "splits/val.txt").write_text("c 1\n")
+    (root / "splits/trainval.txt").write_text("a\nb\nc\n")
+    (root / "readme.txt").write_text("no list")
+    report = packed(root, tmp_path / "set")
+    assert masks(tmp_path / "set", "train") == {"images/a.jpg": 0, "images/b.jpg": 1}
+    assert masks(tmp_path / "set", "val") == {"images/c.jpg": 2}
+    assert any("2 images that the lists of train, val do not name" in text for text in report.left_out)
+    assert any("trainval.txt" in text for text in report.left_out) and any("readme.txt" in text for text in report.left_out)
+    packed(root, tmp_path / "one", split="val")
+    assert st.Dataset(tmp_path / "one").splits == ["val"]
+    assert packed(root, tmp_path / "all", splits="none").images == 5
+    for text, message in [("a\nz\n", "train.txt, line 2: z names no image"), ("a\nc\n", "images/c.jpg is in the split train and in the split val")]:
+        (root / "splits/train.txt").write_text(text)
+        with pytest.raises(st.PackError, match=message):
+            packed(root, tmp_path / "wrong")
+    (root / "splits/train.txt").write_text("a\n")
+    (root / "train.txt").write_text("b\n")
+    with pytest.raises(st.PackError, match="may each be the list of split train"):
+        packed(root, tmp_path / "wrong")

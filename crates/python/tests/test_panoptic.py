@@ -136,7 +136,7 @@ def test_folders_and_refusals(tmp_path):
     assert (report.images, report.rejected) == (N - 2, 2)
     lines = (tmp_path / "missing/rejected-val.jsonl").read_text().splitlines()
     reasons = {line["input"]: line["reason"] for line in map(json.loads, lines)}
-    assert "image/panoptic" in reasons["2.jpg"] and "3x3" in reasons["1.jpg"]
+    assert "image/panoptic" in reasons["2.jpg"] and "3x3" in reasons["1.jpg"] and "RGB PNG of ids" in reasons["1.jpg"]
     for change, message in [
         ({"annotations": document["annotations"] * 2}, "two panoptic segmentations of image 0"),
         ({"annotations": [{"image_id": 0, "file_name": "0.png"}, *document["annotations"][1:]]}, "no `file_name` or no `segments_info`"),
@@ -150,3 +150,41 @@ def test_folders_and_refusals(tmp_path):
     path.write_text(json.dumps(document))
     with pytest.raises(st.PackError, match="its PNGs were expected in .*panoptic_val2017"):
         pack(path, tmp_path / "wrong")
+
+
+def test_ids_of_the_png_and_of_the_segments_agree(tmp_path):
+    path, document = write(tmp_path / "coco")
+    pngs = path.parent / "panoptic_val2017"
+    unknown = ids(0).copy()
+    unknown[0, 0] = 77
+    coded(unknown).save(pngs / "0.png")
+    coded(np.where(ids(1) == document["annotations"][1]["segments_info"][0]["id"], 0, ids(1))).save(pngs / "1.png")
+    # A palette has indices, and no ids.
+    coded(ids(2)).quantize(256).save(pngs / "2.png")
+    document["annotations"].pop()
+    path.write_text(json.dumps(document))
+    report = pack(path, tmp_path / "set")
+    assert (report.images, report.rejected) == (1, 4)
+    lines = (tmp_path / "set/rejected-val.jsonl").read_text().splitlines()
+    reasons = {line["input"]: line["reason"] for line in map(json.loads, lines)}
+    assert "the id 77 has pixels" in reasons["0.jpg"] and "no pixel has it" in reasons["1.jpg"]
+    assert "image/panoptic" in reasons["2.jpg"] and "no annotation is one of this image, whose id is 4" in reasons["4.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda of: of["segments_info"][0].update(id=0), "the id 0; expected 1 to 16,777,215"),
+        (lambda of: of["segments_info"][0].update(id=2**24), "the id 16777216"),
+        (lambda of: of["segments_info"][0].update(id=-1), "the id -1"),
+        (lambda of: of["segments_info"].append(of["segments_info"][0]), "two segments with the id"),
+        (lambda of: of.update(file_name="../0.png"), "lies outside of the folder"),
+        (lambda of: of.update(file_name="/etc/hostname"), "lies outside of the folder"),
+    ],
+)
+def test_wrong_ids_and_names_are_refused(tmp_path, change, message):
+    path, document = write(tmp_path / "coco")
+    change(document["annotations"][1])
+    path.write_text(json.dumps(document))
+    with pytest.raises(st.PackError, match=message):
+        pack(path, tmp_path / "set")

@@ -9,7 +9,7 @@ use shardtool_pack::{JpegLayout, Options, Part, PixelStore, Resize, SplitNames};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Pack images into a dataset: class folders, a flat folder, a list, archives, COCO, Pascal VOC or YOLO
+/// Pack images into a dataset: class folders, a flat folder, a list, archives, COCO, Pascal VOC, YOLO or images with masks
 ///
 /// The kind of an archive (TFRecord, WebDataset tar, Parquet, Mosaic MDS) is detected from its content. SOURCE is then one
 /// file, a folder of files, or a glob in quotes. All fields become features, and each file is written to separate shards.

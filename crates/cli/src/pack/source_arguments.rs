@@ -17,8 +17,8 @@ pub(crate) struct SourceArguments {
     from: Option<From>,
     /// Store an archive's field THEIRS as OURS
     ///
-    /// OURS is image, label, key, class, or any feature. In a folder of files that belong together by their names, THEIRS is
-    /// a pattern: `--map image='images/**.jpg' --map mask='masks/**_mask.png'`. `*` matches text without `/`, `**` for
+    /// OURS is image, label, key, class, or any feature. In a folder of files that belong together by their names, OURS is
+    /// image or a feature, and THEIRS a pattern: `--map image='images/**.jpg' --map mask='masks/**_mask.png'`. `*` matches text without `/`, `**` for
     /// any, `.*` at the end for any extension, and the files of a sample have the same texts in their place. May be
     /// repeated.
     #[arg(long, value_parser = map, value_name = "OURS=THEIRS", help_heading = headings::SOURCE_FIELDS)]

@@ -40,7 +40,7 @@ impl StoredValues {
     }
 }
 
-/// Decodes a PNG or the first image of a TIFF to the values that it stores: of a PNG with a palette the indices.
+/// Decodes a PNG or the only image of a TIFF to the values that it stores: of a PNG with a palette the indices.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for other formats, and for TIFFs whose values depend on more than one sample; if the file is damaged or

@@ -75,6 +75,8 @@ pub(crate) struct ArrayOutput {
     pub(crate) shape: Vec<u64>,
     /// The element where a row has none of the record's.
     pub(crate) pad: Vec<u8>,
+    /// Whether rows without a sample have this element, too, and not 0.
+    pub(crate) pads_masked: bool,
     /// Bytes of a row.
     pub(crate) row_bytes: usize,
     /// Whether it was reported that the array does not follow its image.
@@ -107,7 +109,7 @@ impl ArrayOutput {
             return Err(problem(name, ArrayProblem::TooLarge { shape: shape.to_vec(), dtype: dtype.name() }));
         };
         let (name, shape, reported) = (name.to_owned(), shape.to_vec(), AtomicBool::new(false));
-        Ok(ArrayOutput { name, dtype, shape, pad, row_bytes, reported })
+        Ok(ArrayOutput { name, dtype, shape, pad, pads_masked: false, row_bytes, reported })
     }
 
     /// Checks that an array has the type of its row.
@@ -120,6 +122,11 @@ impl ArrayOutput {
         }
         let (feature, expected, found) = (self.name.clone(), self.dtype.name(), array.dtype().name());
         Err(SampleError::ArrayDtype { feature, expected, found })
+    }
+
+    /// Fills a row without a sample.
+    pub(crate) fn mask(&self, row: &mut [u8]) {
+        if self.pads_masked { self.fill(row) } else { row.fill(0) }
     }
 
     /// Fills the row, or a part of it, with the element where it has none of the record's.

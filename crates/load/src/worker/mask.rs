@@ -20,7 +20,7 @@ pub(super) fn mask(engine: &Engine, bucket: usize, RowTarget { pixels, out }: &m
         }
     });
     pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
-    pixels.arrays.iter_mut().for_each(|array| array.fill(0));
+    pixels.arrays.iter_mut().zip(engine.config.arrays.outputs()).for_each(|(row, output)| output.mask(row));
     (out.id, out.valid, out.record) = (-1, false, None);
     out.parts.clear();
     let packed = engine.config.plan.packing().is_some();

@@ -20,12 +20,12 @@ pub(crate) const EXTENSIONS: [&str; 4] = ["npy", "pfm", "flo", "dpt"];
 ///
 /// # Errors
 /// [`ArrayRefusal`].
-pub(crate) fn parse<'f>(file: &'f [u8], limits: &Limits) -> Result<Array<'f>, ArrayRefusal> {
+pub(crate) fn parse<'f>(file: &'f [u8], name: &str, limits: &Limits) -> Result<Array<'f>, ArrayRefusal> {
     if pfm::is(file) {
         return pfm::parse(file);
     }
     if flow::is(file) {
-        return flow::parse(file);
+        return flow::parse(file, name);
     }
     if let Some((_, found)) = REFUSED.iter().find(|(begin, _)| file.starts_with(begin)) {
         return Err(ArrayRefusal::Kind { found });

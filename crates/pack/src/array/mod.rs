@@ -55,12 +55,12 @@ impl ArrayColumn {
         ArrayColumn { flow: true, ..Self::new(name) }
     }
 
-    /// Parses a file of the column.
+    /// Parses a file of the column, of this name.
     ///
     /// # Errors
     /// [`ArrayRefusal`].
-    pub(crate) fn parse<'f>(&self, file: &'f [u8], limits: &Limits) -> Result<Array<'f>, ArrayRefusal> {
-        let array = file::parse(file, limits)?;
+    pub(crate) fn parse<'f>(&self, file: &'f [u8], name: &str, limits: &Limits) -> Result<Array<'f>, ArrayRefusal> {
+        let array = file::parse(file, name, limits)?;
         if self.flow { vectors::of_flow(array) } else { Ok(array) }
     }
 

@@ -40,7 +40,11 @@ pub(super) fn parse(file: &[u8]) -> Result<Array<'_>, ArrayRefusal> {
     let [kind, width, height, scale] = words;
     let side = |text: &str| text.parse::<u32>().ok().filter(|side| *side > 0);
     let (width, height) = side(width).zip(side(height)).ok_or(wrong("width and height are not whole numbers"))?;
-    let scale: f64 = scale.parse().map_err(|_| wrong("the third line is not a number"))?;
+    let scale: f64 = scale
+        .parse()
+        .ok()
+        .filter(|scale: &f64| scale.is_finite() && *scale != 0.0)
+        .ok_or(wrong("the third line is not a number whose sign says the order of bytes"))?;
     let mut shape = vec![u64::from(height), u64::from(width)];
     shape.extend((kind == "PF").then_some(3));
     let (expected, data) = (bytes_of(&shape, 4)?, &file[at..]);
@@ -49,7 +53,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Array<'_>, ArrayRefusal> {
     }
     let row = data.len() / height as usize;
     let mut elements: Vec<u8> = data.chunks_exact(row).rev().flatten().copied().collect();
-    if scale >= 0.0 {
+    if scale > 0.0 {
         elements.as_chunks_mut::<4>().0.iter_mut().for_each(|element| element.reverse());
     }
     Ok(Array { shape, dtype: ArrayDtype::F32, data: Cow::Owned(elements) })
@@ -86,7 +90,16 @@ mod tests {
 
     #[test]
     fn damaged_files_are_refused() {
-        for bytes in [&b"Pf\n"[..], b"Pf\n2", b"Pf\n2 2\n", b"Pf\n-2 2\n-1\n", b"Pf\n0 2\n-1\n", b"Pf\n2 2\nlittle\n"] {
+        for bytes in [
+            &b"Pf\n"[..],
+            b"Pf\n2",
+            b"Pf\n2 2\n",
+            b"Pf\n-2 2\n-1\n",
+            b"Pf\n0 2\n-1\n",
+            b"Pf\n2 2\nlittle\n",
+            b"Pf\n1 1\nnan\n1234",
+            b"Pf\n1 1\n0\n1234",
+        ] {
             assert!(matches!(parse(bytes), Err(ArrayRefusal::Pfm { .. })), "{bytes:?}");
         }
         assert!(matches!(parse(b"Pf\n2 2\n-1\n123"), Err(ArrayRefusal::Length { expected: 16, found: 3 })));

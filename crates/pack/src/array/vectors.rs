@@ -19,6 +19,9 @@ pub(super) fn of_flow(array: Array<'_>) -> Result<Array<'_>, ArrayRefusal> {
     let refused = || Err(ArrayRefusal::Vectors { dtype: array.dtype.name(), shape: array.shape.clone() });
     let [height, width, values] = array.shape[..] else { return refused() };
     let floats: Vec<u8> = match (array.dtype, values) {
+        (ArrayDtype::U16, 3) if array.data.as_chunks::<6>().0.iter().any(|pixel| !is_flag([pixel[4], pixel[5]])) => {
+            return refused();
+        }
         (ArrayDtype::U16, 3) => array.data.as_chunks::<6>().0.iter().flat_map(kitti).flatten().collect(),
         (ArrayDtype::F16, 2) => {
             let float = |bytes: &[u8; 2]| f16::from_le_bytes(*bytes).to_f32().to_le_bytes();
@@ -46,6 +49,11 @@ pub(super) fn of_flow(array: Array<'_>) -> Result<Array<'_>, ArrayRefusal> {
     let mut data = floats;
     mark::<8>(&mut data, |pixel| [0, 4].map(|at| f32::from_le_bytes(four(pixel, at)).into()), f32::NAN.to_le_bytes());
     Ok(Array { shape: vec![height, width, 2], dtype: ArrayDtype::F32, data: Cow::Owned(data) })
+}
+
+/// Returns whether the third value of a pixel of KITTI says whether its flow is known: 0 or 1.
+fn is_flag(value: [u8; 2]) -> bool {
+    u16::from_le_bytes(value) <= 1
 }
 
 /// Converts a pixel of KITTI: "u-flow = (u - 2^15) / 64", of the first and the second value; the third is 0 where it is not known
@@ -117,6 +125,7 @@ mod tests {
     fn other_arrays_are_refused() {
         let normals = [0.0f32, 0.0, 1.0].map(f32::to_le_bytes).concat();
         for other in [
+            array(ArrayDtype::U16, 3, [32_768u16, 32_768, 2].map(u16::to_le_bytes).concat()),
             array(ArrayDtype::F32, 3, normals),
             array(ArrayDtype::U8, 3, vec![0; 3]),
             array(ArrayDtype::I16, 2, vec![0; 4]),

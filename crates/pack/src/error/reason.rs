@@ -205,6 +205,27 @@ pub enum Reason {
         /// The orientation, 2 to 8.
         orientation: u32,
     },
+    /// A panoptic map whose ids are not those of the segments.
+    #[error(
+        "in `image/panoptic`, the id {id} {problem}: correct the PNG, which codes ids as R + 256 G + 65,536 B, or `segments_info`"
+    )]
+    Segments {
+        /// The id.
+        id: i64,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A mask of an image with an EXIF orientation, which may show it as coded or as shown.
+    #[error(
+        "its EXIF orientation is {orientation}, and `{column}` may be a mask of the image as coded or as shown: if it is as coded, say so \
+         with --annotated coded; else turn the mask, or the image's pixels, since masks are stored as they are"
+    )]
+    MaskFrame {
+        /// The feature.
+        column: String,
+        /// The orientation, 2 to 8.
+        orientation: u32,
+    },
     /// Coordinates in another unit than the options say.
     #[error("`{column}`: {found}; say their unit with --box-unit pixel|fraction")]
     Unit {
@@ -232,8 +253,8 @@ pub enum Reason {
     },
     /// A file that is not a mask of the sample's image.
     #[error(
-        "`{column}` is not a mask of the image; expected a grey or palette PNG, or a grey TIFF, of the size of the image as coded. \
-         Give other bytes a name that does not end in `mask`"
+        "`{column}` is not a mask of the image; expected a grey or palette PNG, or a grey TIFF, of the size of the image as coded, \
+         and for `panoptic` an RGB PNG of ids. Give other bytes a name that does not end in `mask` or `panoptic`"
     )]
     Mask {
         /// The feature.

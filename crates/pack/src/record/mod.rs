@@ -256,18 +256,18 @@ impl<'a> RecordWriter<'a> {
                 let info = decode::probe(file, &self.options.limits)?;
                 coded = ((info.width, info.height), u32::from(info.orientation));
                 counted.truncated |= self.options.is_cut(file)?;
-                attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
+                attached_images::check_masks(self.schema, fields.values, coded, self.options)?;
                 self.storing.store(file, &info, self.options)?
             }
             Image::Known(bytes, known) => {
                 let KnownImage { format, width, height, channels, orientation, .. } = known;
                 coded = ((width, height), orientation);
-                attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
+                attached_images::check_masks(self.schema, fields.values, coded, self.options)?;
                 StoredImage { bytes, format, width, height, channels, orientation, filled: false, stripped: false }
             }
             Image::Pixels(pixels) => {
                 coded = (pixels.size(), 1);
-                attached_images::check_masks(self.schema, fields.values, coded.0, self.options)?;
+                attached_images::check_masks(self.schema, fields.values, coded, self.options)?;
                 self.storing.store_pixels(&pixels, self.options)?
             }
         };
@@ -383,7 +383,7 @@ fn attached<'a>(listing: &Listing, entry: &'a Entry, options: &Options) -> Resul
                 Values::Bytes(png.map_or_else(|| bytes.as_slice().into(), |png| png.into_owned().into()));
             continue;
         };
-        let encoded = array.parse(&bytes, &options.limits).and_then(|parsed| array.encode(&parsed));
+        let encoded = array.parse(&bytes, &file.path, &options.limits).and_then(|parsed| array.encode(&parsed));
         for ((member, _), value) in array.features().iter().zip(encoded.map_err(|refused| wrong(refused.into()))?) {
             if let Some(at) = listing.schema.columns.iter().position(|(column, _)| column == member) {
                 values.to_mut()[at] = value;

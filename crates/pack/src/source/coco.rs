@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufReader;
 use std::path::Path;
 
+/// The ids of an image's objects.
+pub(crate) const OBJECT_ID: &str = "image/object/id";
+
 /// Number of bytes at the start of a file that are searched for the members of a COCO file.
 const LOOKED_AT: u64 = 1 << 20;
 
@@ -167,7 +170,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         let values = match captioned {
             true => Ok(coco_captions::values(id, &annotations, further, &columns)),
             false => {
-                let png = panoptic.as_ref().map(|panoptic| panoptic.value(id, options)).transpose();
+                let png = panoptic.as_ref().map(|panoptic| panoptic.value(id, &file_name, options)).transpose();
                 png.and_then(|png| {
                     let further = further.into_iter().chain(png.map(|png| (PANOPTIC.to_owned(), png))).collect();
                     values(id, &annotations, further, &classes, &columns)
@@ -201,7 +204,7 @@ fn columns(keypoints: bool, panoptic: bool, further: [&Members; 2]) -> Vec<(Stri
         (objects::BBOX, DType::Float),
         ("image/object/category_id", DType::Int64),
         (objects::CLASS, DType::Int64),
-        ("image/object/id", DType::Int64),
+        (OBJECT_ID, DType::Int64),
         ("image/object/iscrowd", DType::Int64),
         // Of segments, the image shows which pixels they have.
         (if panoptic { PANOPTIC } else { "image/object/segmentation" }, DType::Bytes),
@@ -229,7 +232,7 @@ fn values(
         ("image/object/area", Values::Floats(annotations.iter().map(|a| a.area.unwrap_or_default() as f32).collect())),
         ("image/object/category_id", ints(&|a| a.category_id.unwrap_or_default())),
         (objects::CLASS, ints(&|a| a.category_id.map_or(0, |category| classes[&category]))),
-        ("image/object/id", ints(&|a| a.id)),
+        (OBJECT_ID, ints(&|a| a.id)),
         ("image/object/iscrowd", ints(&|a| a.iscrowd.unwrap_or_default())),
     ]);
     let texts = annotations.iter().map(|a| a.segmentation.as_deref().unwrap_or("null").as_bytes().into());

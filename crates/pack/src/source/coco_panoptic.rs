@@ -1,16 +1,16 @@
 //! Panoptic segmentations of a COCO file, such as `panoptic_val2017.json`: a PNG of ids for each image, and the segments that have them.
 
-use super::annotated::attached;
+use super::annotated::{attached, problem};
 use super::coco_annotation::Annotation;
 use crate::sample::Values;
 use crate::{Options, Reason};
 use serde_json::Value;
 use shardtool_store::is_url;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The PNG of an image: ids of segments, coded as R + 256 G + 65,536 B.
-pub(super) const PANOPTIC: &str = "image/panoptic";
+pub(crate) const PANOPTIC: &str = "image/panoptic";
 const SEGMENTS: &str = "segments_info";
 const FILE: &str = "file_name";
 
@@ -45,9 +45,15 @@ impl Panoptic {
                     "the annotation of image {image} has the member `{member}`, for which samples have no place: remove it"
                 ));
             }
+            if Path::new(&name).components().any(|part| !matches!(part, Component::Normal(_))) {
+                return Err(format!(
+                    "the annotation of image {image} names {name}, which lies outside of the folder of the PNGs"
+                ));
+            }
             if names.insert(image, name).is_some() {
                 return Err(format!("two panoptic segmentations of image {image}"));
             }
+            let first = objects.len();
             for mut segment in segments {
                 if let Value::Object(members) = &mut segment {
                     members.insert("image_id".to_owned(), image.into());
@@ -55,19 +61,34 @@ impl Panoptic {
                 let object = serde_json::from_value(segment);
                 objects.push(object.map_err(|error| format!("a segment of image {image}: {error}"))?);
             }
+            check_ids(image, &objects[first..])?;
         }
         Ok((Some(Panoptic { folder: folder(file)?, names }), objects))
     }
 
-    /// Returns the PNG of an image.
+    /// Returns the PNG of an image, whose file name is given.
     ///
     /// # Errors
-    /// [`Reason::File`].
-    pub(super) fn value(&self, image: i64, options: &Options) -> Result<Values, Reason> {
+    /// [`Reason::Annotation`] if it has none; [`Reason::File`].
+    pub(super) fn value(&self, image: i64, file: &str, options: &Options) -> Result<Values, Reason> {
         let wrong = |reason| Reason::File { column: PANOPTIC.to_owned(), reason: Box::new(reason) };
-        let name = self.names.get(&image).ok_or_else(|| wrong(Reason::Missing))?;
+        let none = || problem(file, None, format!("no annotation is one of this image, whose id is {image}"));
+        let name = self.names.get(&image).ok_or_else(none)?;
         let path = self.folder.join(name).to_string_lossy().into_owned();
         attached(Path::new(""), path, options).map_err(wrong)
+    }
+}
+
+/// Checks that the ids of an image's segments differ, and that 24 bits hold them.
+fn check_ids(image: i64, segments: &[Annotation]) -> Result<(), String> {
+    let mut ids: Vec<_> = segments.iter().map(|segment| segment.id).collect();
+    ids.sort_unstable();
+    if let Some(id) = ids.iter().find(|id| !(1..1 << 24).contains(*id)) {
+        return Err(format!("image {image} has a segment with the id {id}; expected 1 to 16,777,215, which RGB codes"));
+    }
+    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(format!("image {image} has two segments with the id {}", twice[0])),
+        None => Ok(()),
     }
 }
 

@@ -38,6 +38,8 @@ use crate::progress::Progress;
 use crate::{BoxUnit, Error, Options, SourceKind};
 use archive::Archives;
 use archive::files::ArchiveKind;
+pub(crate) use coco::OBJECT_ID;
+pub(crate) use coco_panoptic::PANOPTIC;
 use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
@@ -108,7 +110,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
                 continue;
             }
             DetectedSource::Coco => coco::list(&path, options)?,
-            DetectedSource::Pairs(paired, images) => pairs::list(&paired, images, given.clone(), options)?,
+            DetectedSource::Pairs(paired, images) => pairs::list(&paired, (&split, images), given.clone(), options)?,
             DetectedSource::Clips => clips::list(&path, classes.clone(), options)?,
             DetectedSource::Folder => folder::list(&path, classes.clone(), options)?,
             DetectedSource::List => list::list(&path, classes.clone(), options)?,
@@ -276,6 +278,7 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
         DetectedSource::Voc(_) if options.box_unit == Some(BoxUnit::Fraction) => {
             wrong("box unit", "pixel, as Pascal VOC has it")
         }
+        _ if pairs && options.box_unit.is_some() => wrong("box unit", "a source with boxes"),
         _ if !options.map.is_empty() && !pairs => wrong("map", "a source whose samples have named fields"),
         found if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
             wrong("images", "a COCO annotation file as the source")

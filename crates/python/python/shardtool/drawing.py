@@ -80,6 +80,7 @@ def measured(values: np.ndarray) -> np.ndarray:
     What is not finite is white."""
     if values.ndim == 3:
         return _flow(values if values.shape[2] == 2 else values.transpose(1, 2, 0))
+    values = values.astype(np.float64)
     known = np.isfinite(values)
     low, high = np.percentile(values[known], (2, 98)) if known.any() else (0, 0)
     scaled = np.clip((np.where(known, values, high) - low) / max(high - low, 1e-12), 0, 1) * 255

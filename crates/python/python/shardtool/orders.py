@@ -154,6 +154,13 @@ def _rarest(lists: Sequence[ArrayLike | None]) -> np.ndarray:
     for number, row in enumerate(rows):
         if row.ndim != 1 or (row.size and row.dtype.kind not in "iu"):
             raise OptionTypeError(f"`source`: `labels[{number}]` is {lists[number]!r}: expected whole numbers, or a list of them")
+        if row.size and not 0 <= int(row.min()) <= int(row.max()) < 2**63:
+            raise OptionError(f"`source`: `labels[{number}]` is {lists[number]!r}: expected class ids from 0 to 2**63 - 1")
+        if row.size > 1 and set(row.tolist()) <= {0, 1} and len(set(row.tolist())) < row.size:
+            raise OptionError(
+                f"`source`: `labels[{number}]` is {lists[number]!r}: expected the ids of a sample's classes, each once; of a row with a "
+                "number for each class, they are `np.flatnonzero(row)`"
+            )
     labels = b"".join(row.astype("<i8").tobytes() for row in rows)
     return _shardtool.rarest_labels(labels, np.array([row.size for row in rows], "<u8").tobytes())
 

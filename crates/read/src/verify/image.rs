@@ -2,6 +2,7 @@
 
 use shardtool_decode::{self as decode, DecodeBudget, DecodeOptions, FloatRange, Format, Limits, Pixels, Truncated};
 use shardtool_format::Damage;
+use shardtool_format::array::array_name;
 use shardtool_format::example::{Example, Feature};
 
 /// The kind of damage, and a sentence about it.
@@ -27,8 +28,12 @@ pub(super) fn check_masks(image: &[u8], example: &Example<'_>) -> Vec<Fault> {
     // An image that does not decode is another finding: its size is not known.
     let described = Described::of(example, "image").ok().and_then(|described| described.size);
     let Some(size) = described.or_else(probed) else { return vec![] };
-    let named =
+    // The chunks of an array are no images.
+    let has = |name: &str| example.get(name).is_some();
+    let is_array = |name: &str| array_name(&format!("{name}/codec"), has).is_some();
+    let masks =
         example.features().iter().filter_map(|(name, feature)| Some((name, feature, decode::mask_dtype(name)?)));
+    let named = masks.filter(|(name, ..)| !is_array(name));
     let faults = named.filter_map(|(name, feature, dtype)| {
         let Feature::Bytes(masks) = feature else { return None };
         let error = masks.iter().find_map(|mask| decode::check_mask(mask, dtype, size, &limits).err())?;

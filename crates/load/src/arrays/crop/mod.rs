@@ -63,7 +63,11 @@ impl CropGroup {
         let unknown = (spec.kind == Some(ArrayKind::Flow)).then(|| vec![f64::NAN; spec.features.len()]);
         let pads = pads(&spec.features, spec.pad_value.as_ref().or(unknown.as_ref()).map(Vec::as_slice), &dtypes)?;
         let outputs = spec.features.iter().zip(dtypes).zip(pads);
-        let outputs = outputs.map(|((feature, dtype), pad)| ArrayOutput::new(feature, dtype, &shape, pad, batch));
+        // No flow is known there.
+        let pads_masked = spec.kind == Some(ArrayKind::Flow);
+        let outputs = outputs.map(|((feature, dtype), pad)| {
+            ArrayOutput::new(feature, dtype, &shape, pad, batch).map(|output| ArrayOutput { pads_masked, ..output })
+        });
         Ok(CropGroup { number, spec: spec.clone(), outputs: outputs.collect::<Result<_, _>>()?, shape, displacements })
     }
 

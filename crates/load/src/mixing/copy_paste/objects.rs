@@ -10,6 +10,8 @@ use crate::objects::{BOX, ObjectColumns, POINT};
 pub(super) struct Masks<'v> {
     boxes: Boxes<'v>,
     values: &'v [u8],
+    /// Which objects are crowds, if the batch says so.
+    crowds: Option<&'v [i64]>,
     /// Width and height of a mask.
     size: (usize, usize),
 }
@@ -18,7 +20,16 @@ impl<'v> Masks<'v> {
     /// Returns the masks of a batch; `None` if it has none.
     pub(super) fn of(columns: &ObjectColumns, values: &'v [Values], size: (usize, usize)) -> Option<Self> {
         let Values::RaggedUint8 { values: masks, .. } = &values[columns.masks?] else { return None };
-        Some(Masks { boxes: Boxes::of(columns, values)?, values: masks, size })
+        let crowds = columns.crowds().and_then(|column| match &values[column] {
+            Values::RaggedInt64 { values, .. } => Some(values.as_slice()),
+            _ => None,
+        });
+        Some(Masks { boxes: Boxes::of(columns, values)?, values: masks, crowds, size })
+    }
+
+    /// Returns whether an object of a row is known to be a crowd.
+    fn is_crowd(&self, row: usize, object: usize) -> bool {
+        self.crowds.is_some_and(|crowds| crowds.get(self.boxes.starts[row] + object).is_some_and(|crowd| *crowd != 0))
     }
 
     /// Returns the mask of an object of a row.
@@ -37,7 +48,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// Returns what is pasted; `None` if no object that has pixels is chosen.
+    /// Returns what is pasted; `None` if no object that has pixels is chosen. Crowds are not pasted.
     pub(super) fn of(paste: Paste, masks: &Masks<'_>) -> Option<Self> {
         let mut pixels = vec![0; masks.size.0 * masks.size.1];
         let chosen = paste.chosen(masks.boxes.of_row(paste.source).len());
@@ -46,7 +57,10 @@ impl Cover {
             pixels.iter_mut().zip(mask).for_each(|(covered, value)| *covered |= value);
             mask.contains(&1)
         };
-        let objects: Vec<_> = (0..chosen.len()).filter(|object| chosen[*object]).filter(&mut add).collect();
+        let objects: Vec<_> = (0..chosen.len())
+            .filter(|object| chosen[*object] && !masks.is_crowd(paste.source, *object))
+            .filter(&mut add)
+            .collect();
         (!objects.is_empty()).then_some(Cover { objects, pixels })
     }
 
@@ -128,10 +142,10 @@ fn uncovered(
             bounds = Some([left.min(x), top, right.max(x), bottom.max(y)]);
         }
     }
-    let [left, top, right, bottom] = bounds?;
     if !lost {
         return Some(corners);
     }
+    let [left, top, right, bottom] = bounds?;
     let bounds = [left, top, right + 1, bottom + 1].map(|at| at as f32);
     columns.is_large(&bounds.map(f64::from)).then_some(bounds)
 }

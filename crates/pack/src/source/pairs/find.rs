@@ -57,6 +57,14 @@ pub(in crate::source) fn find(source: &Path, options: &Options) -> Result<Option
         None => by_names(source, &subfolders(source)?)?,
     };
     match given {
+        Some(_) if !options.map.is_empty() => {
+            let (ours, theirs) = &options.map[0];
+            let problem = format!(
+                "--map {ours}={theirs} is not a pattern; name all files of a sample by patterns, such as --map image='images/**.*' --map \
+                 {ours}='{theirs}/**.*'"
+            );
+            Err(wrong(source, problem))
+        }
         Some(given) => of_patterns(source, &given).map(Some),
         None if forced => Err(wrong(
             source,
@@ -72,6 +80,7 @@ fn of_patterns(source: &Path, given: &[(String, String)]) -> Result<Pairs, Error
     for (name, text) in given {
         let pattern = Pattern::new(text).map_err(|problem| wrong(source, problem))?;
         match name.as_str() {
+            IMAGE if image.is_some() => return Err(wrong(source, "two patterns of the images; choose one")),
             IMAGE => image = Some(pattern),
             "label" | "key" | "class" => {
                 return Err(wrong(
@@ -79,7 +88,7 @@ fn of_patterns(source: &Path, given: &[(String, String)]) -> Result<Pairs, Error
                     format!("{name}: files that belong together have no {name}; pack a list (CSV)"),
                 ));
             }
-            name if crate::sample::is_written(name) => {
+            name if crate::sample::is_written(name) || name.starts_with("image/object/") => {
                 return Err(wrong(
                     source,
                     format!("{name}: pack writes a feature of this name itself; choose another one"),
@@ -124,27 +133,33 @@ fn cityscapes(source: &Path) -> Result<Option<Vec<(String, String)>>, Error> {
 /// Returns the patterns of folders by their names: of the images, and of values for each pixel; or of such folders in each folder of a
 /// split.
 fn by_names(source: &Path, top: &[String]) -> Result<Option<Vec<(String, String)>>, Error> {
-    if let Some(found) = parts(source, source, top)? {
+    if let Some(found) = parts(source, source, top)?.filter(|found| found.len() > 1) {
         return Ok(Some(patterns("", &found)));
     }
     if top.is_empty() || !top.iter().all(|name| is_split(name)) {
         return Ok(None);
     }
-    let mut all = vec![];
+    let mut all: Vec<(String, String)> = vec![];
     for split in top {
         let folder = source.join(split);
-        all.extend(parts(source, &folder, &subfolders(&folder)?)?);
+        let Some(found) = parts(source, &folder, &subfolders(&folder)?)? else { return Ok(None) };
+        for (feature, name) in found {
+            // A split may lack a folder, as that of a test does, and none has another name for it.
+            match all.iter().find(|(known, _)| *known == feature) {
+                None => all.push((feature, name)),
+                Some((_, known)) if *known == name => {}
+                Some(_) => return Ok(None),
+            }
+        }
     }
-    // Those of all splits are the same.
-    let same = all.len() == top.len() && all.windows(2).all(|pair| pair[0] == pair[1]);
-    Ok(all.first().filter(|_| same).map(|found| patterns("*/", found)))
+    Ok((all.len() > 1).then(|| patterns("*/", &all)))
 }
 
 fn patterns(before: &str, found: &[(String, String)]) -> Vec<(String, String)> {
     found.iter().map(|(feature, folder)| (feature.clone(), format!("{before}{folder}/**.*"))).collect()
 }
 
-/// Returns the features of the folders in one folder, that of the images first.
+/// Returns the features of the folders in one folder, that of the images first; `None` if there is not exactly one of images.
 fn parts(source: &Path, folder: &Path, inner: &[String]) -> Result<Option<Vec<(String, String)>>, Error> {
     let is_one = |names: &[&str], name: &String| names.contains(&&*name.to_lowercase());
     let images: Vec<_> = inner.iter().filter(|name| is_one(&IMAGES, name)).collect();
@@ -172,5 +187,5 @@ fn parts(source: &Path, folder: &Path, inner: &[String]) -> Result<Option<Vec<(S
             }
         }
     }
-    Ok((found.len() > 1).then_some(found))
+    Ok(Some(found))
 }

@@ -1,6 +1,7 @@
 //! Divides files that belong together into samples and splits.
 
 use super::super::annotated::wrong;
+use super::super::archive_choice::is_image;
 use super::super::detect::DetectedSource;
 use super::super::folder::{FilesBelow, files_below};
 use super::super::image_lists::{self, ImageLists, doubt};
@@ -8,9 +9,11 @@ use super::super::layouts::listed;
 use super::super::split_names::NamedSplit;
 use super::super::splits::{DividedSource, SplitSource, own_name};
 use super::find::Pairs;
+use super::lists;
 use super::pattern::Pattern;
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
@@ -46,29 +49,54 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
         left_out.push(format!("{}: links back to a folder above", listed(loops.iter().map(String::as_str))));
     }
     let mut used = HashSet::new();
-    let of_features: Vec<_> = pairs.features.iter().map(|(_, pattern)| by_texts(&files, pattern)).collect();
-    let images = by_texts(&files, &pairs.image);
+    let mut pairs = pairs;
+    if options.map.is_empty() {
+        // A layout need not have all of its folders.
+        pairs.features = with_files(&files, pairs.features);
+    }
+    let by_name = by_name(&files);
+    // What belongs to an image is not an image itself, whatever the pattern of the images says.
+    let is_feature = |file: &&String| pairs.features.iter().any(|(_, pattern)| pattern.texts(file).is_some());
+    let (of_features_too, images): (Vec<_>, Vec<_>) =
+        files.iter().filter(|file| pairs.image.texts(file).is_some()).partition(is_feature);
+    if let (Some(file), []) = (of_features_too.first(), &images[..]) {
+        let problem = format!(
+            "{file}, and all other files that match the pattern of the images, {}, match that of a feature, too: give patterns of \
+             different files",
+            pairs.image.as_str()
+        );
+        return Err(wrong(source, problem));
+    }
+    let images = by_texts(images, &pairs.image);
     let mut paired = HashMap::new();
     for (texts, images) in &images {
-        if let [first, second, ..] = &images[..] {
-            let problem =
-                format!("{first} and {second} are images with the same name: which one do the other files belong to?");
-            return Err(wrong(source, problem));
-        }
-        let found =
-            |((_, pattern), files): (&(String, Pattern), &ByTexts<'_>)| match files.get(texts).map(Vec::as_slice) {
-                None | Some([]) => PairedFile::Missing(pattern.path(texts)),
+        let image = only_image(source, &pairs.root, images)?;
+        let found = pairs.features.iter().map(|(_, pattern)| {
+            let expected = pattern.path(texts);
+            match by_name.get(&*expected).map(Vec::as_slice) {
+                None | Some([]) => PairedFile::Missing(expected),
                 Some([one]) => PairedFile::One((*one).clone()),
                 Some([first, second, ..]) => PairedFile::Several((*first).clone(), (*second).clone()),
-            };
-        let found: Vec<_> = pairs.features.iter().zip(&of_features).map(found).collect();
-        used.extend(of_features.iter().filter_map(|files| files.get(texts)).flatten().copied());
-        used.extend(images);
-        paired.insert(images[0].clone(), found);
+            }
+        });
+        let found: Vec<_> = found.collect();
+        used.extend(
+            pairs.features.iter().filter_map(|(_, pattern)| by_name.get(&*pattern.path(texts))).flatten().copied(),
+        );
+        used.insert(image);
+        paired.insert(image.clone(), found);
     }
-    check_any(source, &pairs, &paired, &of_features)?;
+    check_any(source, &pairs, &paired, &files)?;
+    let mut lists = splits(source, &pairs, paired.keys(), options)?;
+    if lists.keys().all(String::is_empty) && options.split_names == SplitNames::Auto {
+        let others: Vec<_> = files.iter().filter(|file| !used.contains(file)).collect();
+        let images: Vec<_> = paired.keys().collect();
+        if let Some((found, read)) = lists::read(source, &pairs.root, &others, &images, &mut left_out)? {
+            lists = found;
+            used.extend(read);
+        }
+    }
     unused(&pairs, &files, &used, &mut left_out);
-    let lists = splits(source, &pairs, paired.keys(), options)?;
     let one = lists.keys().all(String::is_empty);
     let lists = match one {
         true => {
@@ -97,8 +125,56 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
     Ok(DividedSource { splits: splits.collect(), folders: vec![], left_out })
 }
 
+/// Returns the features of which there are files; all if there are none.
+fn with_files(files: &[String], features: Vec<(String, Pattern)>) -> Vec<(String, Pattern)> {
+    let has = |(_, pattern): &&(String, Pattern)| files.iter().any(|file| pattern.texts(file).is_some());
+    let found: Vec<_> = features.iter().filter(has).cloned().collect();
+    if found.is_empty() { features } else { found }
+}
+
+/// Returns files by their paths, and by their paths with `.*` in place of the extension.
+fn by_name(files: &[String]) -> HashMap<Cow<'_, str>, Vec<&String>> {
+    let mut found = HashMap::<_, Vec<_>>::new();
+    for file in files {
+        found.entry(Cow::Borrowed(file.as_str())).or_default().push(file);
+        if let Some((name, extension)) = file.rsplit_once('.')
+            && !extension.contains('/')
+        {
+            found.entry(Cow::Owned(format!("{name}.*"))).or_default().push(file);
+        }
+    }
+    found
+}
+
+/// Returns the image among files with the same name.
+///
+/// # Errors
+/// [`crate::SourceError::Annotations`] if several are images; [`Error::Io`].
+fn only_image<'f>(source: &Path, root: &Path, files: &[&'f String]) -> Result<&'f String, Error> {
+    if let [only] = files {
+        return Ok(only);
+    }
+    let mut images = vec![];
+    for file in files {
+        if is_image(&root.join(file))? {
+            images.push(*file);
+        }
+    }
+    match images[..] {
+        [only] => Ok(only),
+        [] => Ok(files[0]),
+        [first, second, ..] => {
+            let problem = format!(
+                "{first} and {second} are images with the same name: which one do the other files belong to? Name the extension in \
+                 the pattern of the images"
+            );
+            Err(wrong(source, problem))
+        }
+    }
+}
+
 /// Returns the files that match a pattern, by the texts that its `*` match.
-fn by_texts<'f>(files: &'f [String], pattern: &Pattern) -> ByTexts<'f> {
+fn by_texts<'f>(files: impl IntoIterator<Item = &'f String>, pattern: &Pattern) -> ByTexts<'f> {
     let mut found = ByTexts::new();
     for file in files {
         if let Some(texts) = pattern.texts(file) {
@@ -113,20 +189,20 @@ fn check_any(
     source: &Path,
     pairs: &Pairs,
     paired: &HashMap<String, Vec<PairedFile>>,
-    files: &[ByTexts<'_>],
+    files: &[String],
 ) -> Result<(), Error> {
     let Some(image) = paired.keys().min() else {
         return Err(wrong(source, format!("no file matches the pattern of the images, {}", pairs.image.as_str())));
     };
-    for (at, ((feature, pattern), files)) in pairs.features.iter().zip(files).enumerate() {
+    for (at, (feature, pattern)) in pairs.features.iter().enumerate() {
         if paired.values().any(|of_image| !matches!(of_image[at], PairedFile::Missing(_))) {
             continue;
         }
-        let there = files.values().flatten().min();
+        let there = files.iter().find(|file| pattern.texts(file).is_some());
         let there = there.map_or("no file matches it".to_owned(), |file| format!("there is {file}"));
         let PairedFile::Missing(expected) = &paired[image][at] else { continue };
         let problem = format!(
-            "no image has a {feature}: for {image}, {expected} was expected, and {there}; name the files of a sample by \
+            "no image has a file of `{feature}`: for {image}, {expected} was expected, and {there}; name the files of a sample by \
              patterns, such as --map image='{}' --map {feature}='{}'",
             pairs.image.as_str(),
             pattern.as_str().replacen(".*", "_mask.png", 1)

@@ -2,6 +2,7 @@
 
 mod find;
 mod layout;
+mod lists;
 mod pattern;
 
 pub(super) use find::find;
@@ -17,13 +18,13 @@ use layout::PairedFile;
 use shardtool_format::manifest::DType;
 use std::path::Path;
 
-/// Lists the images of a split, which are given by their paths. One without a file of each feature is rejected.
+/// Lists the images of a split, which are given by their paths. One without a file of a feature that others of the split have is rejected.
 ///
 /// # Errors
 /// [`crate::SourceError::Annotations`] for files of arrays whose feature has bytes, and for an array without a pattern; [`Error::Io`].
 pub(super) fn list(
     paired: &PairedFiles,
-    paths: Vec<String>,
+    (split, paths): (&str, Vec<String>),
     classes: Option<ClassIds>,
     options: &Options,
 ) -> Result<Listing, Error> {
@@ -35,13 +36,27 @@ pub(super) fn list(
     }
     let mut columns: Vec<_> = pairs.features.iter().map(|(feature, _)| (feature.clone(), DType::Bytes)).collect();
     columns.extend(options.arrays.iter().flat_map(|array| array.features().into_iter().skip(1)));
+    let has = |at: usize| {
+        let of_images = paths.iter().filter_map(|path| files.get(path));
+        of_images.into_iter().any(|of_image| !matches!(of_image[at], PairedFile::Missing(_)))
+    };
+    let has: Vec<_> = (0..pairs.features.len()).map(has).collect();
+    let without = pairs.features.iter().zip(&has).filter(|(_, has)| !**has);
+    let left_out = without.map(|((feature, _), _)| {
+        format!(
+            "split {split}: none of its {} images has a file of `{feature}`, so they are packed without it",
+            paths.len()
+        )
+    });
+    let left_out = left_out.collect();
     let mut images = Images::new(root, options);
     for path in paths {
         let of_image = files.get(&path).map(Vec::as_slice).unwrap_or_default();
-        let values = pairs.features.iter().zip(of_image).map(|((feature, _), file)| {
+        let values = pairs.features.iter().zip(of_image).zip(&has).map(|(((feature, _), file), has)| {
             let wrong =
                 |file: &String, what: &str| Err(problem(file, None, format!("{what} of {path}, for `{feature}`")));
             match file {
+                PairedFile::Missing(_) if !has => Ok(Ok(Values::Missing)),
                 PairedFile::Missing(expected) => Ok(wrong(expected, "no such file: it would be that")),
                 PairedFile::Several(first, second) => {
                     Ok(wrong(first, &format!("as well as {second}, may be the file")))
@@ -64,7 +79,7 @@ pub(super) fn list(
     let Images { entries, rejected, .. } = images;
     let classes = classes.map_or(vec![], ClassIds::into_names);
     let schema = SampleSchema { classes, images: true, labelled: false, columns };
-    Ok(Listing { entries, schema, rejected, left_out: vec![], root: root.clone(), stored: false })
+    Ok(Listing { entries, schema, rejected, left_out, root: root.clone(), stored: false })
 }
 
 /// Refuses a file that holds an array for a feature of bytes.

@@ -299,3 +299,16 @@ def test_lists_name_the_images_of_splits(tmp_path):
     (root / "train.txt").write_text("b\n")
     with pytest.raises(st.PackError, match="may each be the list of split train"):
         packed(root, tmp_path / "wrong")
+
+
+@pytest.mark.parametrize(("first", "second"), [("train2014", "train2017"), ("train", "Train"), ("val", "valid"), ("test", "testing")])
+def test_two_folders_of_a_split_are_not_mixed(tmp_path, first, second):
+    root = tmp_path / "years"
+    for split in (first, second):
+        image(root / f"images/{split}/{split}.jpg")
+        labels(root / f"masks/{split}/{split}.png", 1)
+    with pytest.raises(st.PackError, match=f"folders ({first} and {second}|{second} and {first}) are both named for split"):
+        packed(root, tmp_path / "set")
+    packed(root, tmp_path / "names", splits="names")
+    assert sorted(st.Dataset(tmp_path / "names").splits) == sorted([first, second])
+    assert packed(root, tmp_path / "one", splits="none").images == 2

@@ -4,13 +4,13 @@ use super::super::annotated::wrong;
 use super::super::archive_choice::is_image;
 use super::super::detect::DetectedSource;
 use super::super::folder::{FilesBelow, files_below};
-use super::super::image_lists::{self, ImageLists, doubt};
+use super::super::image_lists;
 use super::super::layouts::listed;
 use super::super::split_names::NamedSplit;
 use super::super::splits::{DividedSource, SplitSource, own_name};
 use super::find::Pairs;
-use super::lists;
 use super::pattern::Pattern;
+use super::{folders, lists};
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
 use std::borrow::Cow;
@@ -87,7 +87,7 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
         paired.insert(image.clone(), found);
     }
     check_any(source, &pairs, &paired, &files)?;
-    let mut lists = splits(source, &pairs, paired.keys(), options)?;
+    let mut lists = folders::splits(source, &pairs, paired.keys(), options)?;
     if lists.keys().all(String::is_empty) && options.split_names == SplitNames::Auto {
         let others: Vec<_> = files.iter().filter(|file| !used.contains(file)).collect();
         let images: Vec<_> = paired.keys().collect();
@@ -224,51 +224,4 @@ fn unused(pairs: &Pairs, files: &[String], used: &HashSet<&String>, left_out: &m
             [first, ..] => left_out.push(format!("{} files {why}, such as {first}", files.len())),
         }
     }
-}
-
-/// Groups images by the splits that their folders are named for; all in the group without a name if none is.
-fn splits<'i>(
-    source: &Path,
-    pairs: &Pairs,
-    images: impl Iterator<Item = &'i String>,
-    options: &Options,
-) -> Result<ImageLists, Error> {
-    let mut lists = ImageLists::new();
-    for image in images {
-        let mut folders: Vec<_> = image.split('/').collect();
-        folders.pop();
-        let split = match options.split_names {
-            SplitNames::Ignored => String::new(),
-            SplitNames::Names => folders.get(pairs.image.folders()).map_or(String::new(), |name| (*name).to_owned()),
-            SplitNames::Auto => {
-                let named = folders.iter().filter_map(|name| match NamedSplit::of_folder(name) {
-                    NamedSplit::One(split) => Some(split),
-                    _ => None,
-                });
-                let named: Vec<_> = named.collect();
-                if let [first, second, ..] = &named[..]
-                    && first != second
-                {
-                    let problem = format!(
-                        "{image} is in folders of two splits, {first} and {second}; take all images as one: --splits none"
-                    );
-                    return Err(doubt(source, problem));
-                }
-                named.into_iter().next().unwrap_or_default()
-            }
-        };
-        lists.entry(split).or_default().push(image.clone());
-    }
-    lists.values_mut().for_each(|images| images.sort());
-    if lists.len() > 1
-        && let Some(image) = lists.get("").and_then(|images| images.first())
-    {
-        let named = listed(lists.keys().filter(|name| !name.is_empty()).map(String::as_str));
-        let problem = format!(
-            "some images are in folders of {named}, and {image} is in that of no split; make each folder a split of its name: \
-             --splits names; or take all images as one: --splits none"
-        );
-        return Err(doubt(source, problem));
-    }
-    Ok(lists)
 }

@@ -1,6 +1,7 @@
 //! Images and files that belong to them by their names: masks, depths, flow, as Cityscapes, ADE20K, KITTI and many others lay them out.
 
 mod find;
+mod folders;
 mod layout;
 mod lists;
 mod pattern;

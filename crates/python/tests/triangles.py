@@ -98,7 +98,7 @@ NORMAL = {"mean": MEAN, "std": STD}
 
 def write(path, split="train", labels=False, count=N):
     """Writes the first `count` samples and returns their split. With labels, those of the first object, the records have also what
-    programs for other tasks need: a label map, tags, captions."""
+    programs for other tasks need: a label map, depths, tags, captions."""
     with st.Writer(path, split, labels=labels, classes=CLASSES) as writer:
         # The sample that decides about types has objects.
         for sample in sorted(SAMPLES[:count], key=lambda each: -len(each.objects)):
@@ -108,6 +108,9 @@ def write(path, split="train", labels=False, count=N):
             if labels:
                 names = [CLASSES[each] for each in sample.classes(True)]
                 record |= {"label": (sample.classes(True) or [0])[0], "mask": sample.label_map}
+                # Each class has its distance, and the pixels without an object are far away.
+                millimetres = np.array([1000, 2000, 4000, 16_000], np.uint16)[np.asarray(Image.open(io.BytesIO(sample.label_map)))]
+                record["depth"] = png(Image.fromarray(millimetres))
                 record |= {"tags": sorted(set(sample.classes(True))), "caption": [", ".join(names) or "nothing", " and ".join(names)]}
             writer.write(record)
     return st.Dataset(path)[split]

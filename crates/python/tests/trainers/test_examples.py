@@ -36,6 +36,7 @@ PROGRAMS = {
     "dino_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
     "detection_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
     "segmentation_train": (("torchvision",), ["--classes", "4", "--checkpoint", "run.pt"], []),
+    "depth_train": (("torchvision",), ["--checkpoint", "run.pt"], []),
     "detr_train": (("torchvision", "transformers"), ["--classes", "3", "--width", "32", "--checkpoint", "run.pt"], []),
     "multilabel_train": (("torchvision",), ["--model", "resnet18", "--classes", "3", "--checkpoint", "run.pt"], []),
     "clip_train": (("torchvision",), ["--model", "resnet18", "--checkpoint", "run.pt"], []),
@@ -66,7 +67,7 @@ def prepared(monkeypatch, tmp_path):
 RAY = "ray_train"
 
 #: Programs that need more than images and labels.
-ANNOTATED = ("detection_train", "detr_train", "segmentation_train", "multilabel_train", "clip_train", "language_train")
+ANNOTATED = ("depth_train", "detection_train", "detr_train", "segmentation_train", "multilabel_train", "clip_train", "language_train")
 
 
 @pytest.fixture(scope="session")
@@ -84,11 +85,14 @@ def annotated(tmp_path_factory):
                 labels[top : top + 18, left : left + 18] = number % 3
                 stored = io.BytesIO()
                 Image.fromarray(labels).save(stored, "PNG")
+                depth = io.BytesIO()
+                Image.fromarray(np.where(labels == 3, 8000, 2000).astype(np.uint16)).save(depth, "PNG")
                 box = {"bbox": [[float(left), float(top), 18.0, 18.0]], "category": [number % 3]}
                 box["segmentation"] = [[[float(x) for x in (left, top, left + 18, top, left + 9, top + 18)]]]
                 tokens = 1 + np.arange(5 + number % 3 * 16) % 40
                 writer.write(
                     {"key": f"{number}", "image": image, "objects": box, "mask": stored.getvalue(), "tokens": tokens}
+                    | {"depth": depth.getvalue()}
                     | {"length": len(tokens), "tags": [number % 3], "caption": [f"number {number}", f"kind {number % 3}"]}
                 )
     return folder

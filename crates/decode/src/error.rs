@@ -216,8 +216,8 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
-    /// Bad data: a mask of another size than its image.
-    #[error("a mask of {}x{} of an image whose stored pixels are {}x{}", .found.0, .found.1, .expected.0, .expected.1)]
+    /// Bad data: a mask, or another image of a sample, of another size than its image.
+    #[error("{}x{} pixels, but the stored image has {}x{}; scale it to this size before it is packed", .found.0, .found.1, .expected.0, .expected.1)]
     MaskSize {
         /// Width and height of the mask.
         found: (u32, u32),

@@ -312,3 +312,21 @@ def test_two_folders_of_a_split_are_not_mixed(tmp_path, first, second):
     packed(root, tmp_path / "names", splits="names")
     assert sorted(st.Dataset(tmp_path / "names").splits) == sorted([first, second])
     assert packed(root, tmp_path / "one", splits="none").images == 2
+
+
+def test_a_depth_of_another_size_says_what_to_do(tmp_path):
+    root = tmp_path / "plain"
+    image(root / "images/a.jpg")
+    (root / "depth").mkdir()
+    Image.fromarray(np.ones((10, 15), np.uint16)).save(root / "depth/a.png")
+    packed(root, tmp_path / "set")
+    split = st.Dataset(tmp_path / "set").split("train")
+    fields = [st.Image([st.ResizeTo(SIZE)]), st.FurtherImage("depth", kind="values")]
+    with pytest.raises(st.BadSampleError, match="15x10 pixels, but the stored image has 30x20; scale it"):
+        list(st.Loader(split, 1, fields, bad_samples="error"))
+
+
+def test_options_that_say_two_things(tmp_path):
+    (tmp_path / "list.csv").write_text("path,depth\na.jpg,a.npy\n")
+    with pytest.raises(st.OptionTypeError, match="`map` is .* expected a dict"):
+        packed(tmp_path / "list.csv", tmp_path / "set", map=[("image", "images/*.jpg")])

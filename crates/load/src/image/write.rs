@@ -136,7 +136,8 @@ pub(crate) fn write_row(
                 (cached(number), rows(), views),
             ),
         };
-        written.map_err(|source| SampleError::FurtherImage { feature: further.feature.clone(), source })?;
+        let failed = |error| SampleError::FurtherImage { feature: further.feature.clone(), source: of_image(error) };
+        written.map_err(failed)?;
     }
     if planned.masks.is_empty() {
         return Ok(());
@@ -146,10 +147,19 @@ pub(crate) fn write_row(
     for (number, ((mask, options), row)) in masks.enumerate() {
         let cached = cached(1 + planned.more.len() + number);
         let written = write_mask((mask, options), &planned_views[0], images, cached, row, scratch);
-        written.map_err(|source| SampleError::Mask { feature: options.feature.clone(), source })?;
+        let failed = |error| SampleError::Mask { feature: options.feature.clone(), source: of_image(error) };
+        written.map_err(failed)?;
     }
     meters.decode.add(start.elapsed(), 0);
     Ok(())
+}
+
+/// Says that what belongs to an image has another size than it: no index is wrong.
+fn of_image(error: Error) -> Error {
+    match error {
+        Error::SizeMismatch { expected, found } => Error::MaskSize { expected, found },
+        error => error,
+    }
 }
 
 /// Writes the masks of the objects that are left of a planned image, as maps with a bit for each of eight objects.

@@ -114,7 +114,7 @@ fn what_is_named_a_mask_is_one() {
         ("good.png", png(40, 20, grey), None),
         ("text.png", b"not an image at all".to_vec(), Some("not an image")),
         ("rgb.png", png(40, 20, png::ColorType::Rgb), Some("not a label map")),
-        ("turned.png", png(20, 40, grey), Some("a mask of 20x40 of an image whose stored pixels are 40x20")),
+        ("turned.png", png(20, 40, grey), Some("20x40 pixels, but the stored image has 40x20")),
         ("photo.jpg", jpeg(1, 40, 20), Some("not a label map")),
     ];
     for (name, bytes, problem) in &files {

@@ -277,6 +277,8 @@ def _prepare(options: dict[str, Any]) -> Any:
     if float_range is not None:
         options["float_range"] = pair("float_range", float_range)
     options["wait"] = real("wait", options["wait"])
+    if options["map"] is not None and not isinstance(options["map"], Mapping):
+        raise OptionTypeError(f"`map` is {options['map']!r}: expected a dict of the names of features and of fields or patterns")
     options["map"] = list((options["map"] or {}).items())
     types = (options["columns"] or {}).items()
     options["columns"] = [(name, kind) for name, kind in types if not isinstance(kind, Array)]

@@ -6,7 +6,7 @@ import base64
 import html
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,7 @@ def show(batch: Mapping[str, Any], n: int = 16) -> Html:
     labels, valid = arrays.get("label"), arrays.get("valid")
     rows = min([whole("n", n, 0), *(len(images) for images in views.values())]) if views else 0
     known = {name: array for name, array in arrays.items() if array is not None and views}
+    maps: dict[str, tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]]
     maps = {name: (colored, array) for name, array in known.items() if _is_labels(array, views)}
     maps |= {name: (measured, array) for name, array in known.items() if _is_measured(array, views)}
     figures = []

@@ -405,7 +405,12 @@ impl Options {
             _ if !self.arrays.iter().all(|array| (1..=22).contains(&array.level)) => {
                 wrong("zstd level of an array", "1 to 22")
             }
-            _ if self.arrays.iter().enumerate().any(|(at, array)| self.arrays[..at].iter().any(|a| a.name == array.name)) => {
+            _ if self
+                .arrays
+                .iter()
+                .enumerate()
+                .any(|(at, array)| self.arrays[..at].iter().any(|a| a.name == array.name)) =>
+            {
                 wrong("array", "each feature once, as an array or as flow")
             }
             _ if self.arrays.iter().any(|array| array.chunk.contains(&Some(0))) => {

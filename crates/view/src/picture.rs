@@ -104,7 +104,7 @@ fn raw<'r>(record: &'r Record, bytes: &'r [u8]) -> Option<Stored<'r>> {
     Some(Stored { bytes, format, size: (side(names::IMAGE_WIDTH)?, side(names::IMAGE_HEIGHT)?), orientation: 1 })
 }
 
-fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     Limits::default().with_max_pixels(MAX_PIXELS)
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn set_memory(bytes: u64) {
     POOL.get_or_init(|| (ScratchPool::new(bytes), bytes));
 }
 
-fn admit(needed: u64) -> Result<Admitted<'static>, Error> {
+pub(crate) fn admit(needed: u64) -> Result<Admitted<'static>, Error> {
     let (pool, _) = POOL.get_or_init(|| (ScratchPool::new(crate::MEMORY), crate::MEMORY));
     pool.admit(needed).map_err(|allowed| Error::Memory { needed, allowed })
 }
@@ -200,29 +200,30 @@ fn apply(stored: &Stored<'_>, entries: Option<&[u8]>, plan: &Plan, options: &Reg
 
 /// Returns a label map (segmentation mask) as a PNG of at most `side` pixels: each label has a colour, label 0 is transparent.
 pub(crate) fn label_map(stored: &Stored<'_>, side: u32) -> Result<Vec<u8>, Error> {
-    let needed = LabelMap::scratch_bytes(stored.bytes, LabelDtype::U16, stored.size);
+    // Ids that RGB codes are labels, too.
+    let needed = LabelMap::scratch_bytes(stored.bytes, LabelDtype::I32, stored.size);
     let (width, height) = reduce_longer(stored.size, side);
-    let _held = admit(needed + 6 * u64::from(width) * u64::from(height))?;
+    let _held = admit(needed + 8 * u64::from(width) * u64::from(height))?;
     let draw = || -> Result<Vec<u8>, Error> {
         let mut labels = LabelMap::default();
-        labels.decode(stored.bytes, LabelDtype::U16, &limits())?;
+        labels.decode(stored.bytes, LabelDtype::I32, &limits())?;
         let resize = Transform::ResizeTo { size: [height, width], interpolation: Filter::Nearest };
         let plan = Pipeline::new(vec![resize])?.plan(stored.size, Orientation::default(), &mut NoDraws, &[])?;
-        let mut values = vec![0u8; 2 * width as usize * height as usize];
+        let mut values = vec![0u8; 4 * width as usize * height as usize];
         labels.apply_geometry(&plan.geometry(), 0, &mut values)?;
-        let colours: Vec<u8> = values.as_chunks::<2>().0.iter().flat_map(|v| colour(u16::from_le_bytes(*v))).collect();
+        let colours: Vec<u8> = values.as_chunks::<4>().0.iter().flat_map(|v| colour(u32::from_le_bytes(*v))).collect();
         png((width, height), &colours, png::ColorType::Rgba)
     };
     catch_library_panic(draw).map_err(Error::Panic)?
 }
 
 /// Returns the colour of a label: RGBA. The same labels always have the same colours, and neighbouring labels differ.
-fn colour(label: u16) -> [u8; 4] {
+fn colour(label: u32) -> [u8; 4] {
     if label == 0 {
         return [0; 4];
     }
     // Multiples of the golden angle around the colour wheel.
-    let hue = (f32::from(label) * 137.508) % 360.0;
+    let hue = (f64::from(label) * 137.508 % 360.0) as f32;
     let channel = |offset: f32| {
         let k = (offset + hue / 30.0) % 12.0;
         (255.0 * (0.58 - 0.36 * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0))) as u8
@@ -230,7 +231,7 @@ fn colour(label: u16) -> [u8; 4] {
     [channel(0.0), channel(8.0), channel(4.0), 170]
 }
 
-fn png((width, height): (u32, u32), pixels: &[u8], colour: png::ColorType) -> Result<Vec<u8>, Error> {
+pub(crate) fn png((width, height): (u32, u32), pixels: &[u8], colour: png::ColorType) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(pixels.len() / 2);
     let written = || -> Result<(), png::EncodingError> {
         let mut encoder = png::Encoder::new(&mut out, width, height);

@@ -52,6 +52,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/{split}/preview/{id}", get(pictures::preview))
         .route("/{split}/image/{id}", get(pictures::image))
         .route("/{split}/mask/{id}", get(pictures::mask))
+        .route("/{split}/values/{id}", get(pictures::values))
         .route("/{split}/drawn/{id}", get(pictures::drawn))
         .fallback(|| async { not_found("no such page") })
         .layer(DefaultBodyLimit::max(MAX_FORM))

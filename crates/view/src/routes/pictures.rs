@@ -2,6 +2,7 @@
 
 use super::{Shared, decoded, draw_options, not_found, of_split};
 use crate::app::{App, SplitView};
+use crate::measured;
 use crate::pages;
 use crate::picture::{self, Stored};
 use crate::query::last;
@@ -50,6 +51,14 @@ pub(super) async fn mask(state: Shared, Path(place): Path<(String, u64)>, RawQue
     let name = last(&decoded(text), "name").map(str::to_owned);
     make_picture(state, place, "image/png", move |record| {
         picture::label_map(&named(record, name.as_deref())?, picture::PREVIEW)
+    })
+    .await
+}
+
+pub(super) async fn values(state: Shared, Path(place): Path<(String, u64)>, RawQuery(text): RawQuery) -> Response {
+    let name = last(&decoded(text), "name").unwrap_or_default().to_owned();
+    make_picture(state, place, "image/png", move |record| {
+        measured::drawn(&record.example()?, &name, &Stored::of(record)?, picture::PREVIEW)
     })
     .await
 }

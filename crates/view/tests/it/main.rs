@@ -8,6 +8,7 @@ mod health;
 mod history;
 mod hostile;
 mod loader;
+mod measured;
 mod notebook;
 mod numbers;
 mod selecting;

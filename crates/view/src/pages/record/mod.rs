@@ -6,6 +6,7 @@ mod overlay;
 
 use super::{Place, frame};
 use crate::app::{App, SplitView};
+use crate::measured;
 use crate::picture::{self, MAX_DRAWN, Stored};
 use crate::query::{Query, segment};
 use crate::text;
@@ -163,6 +164,7 @@ fn whole(view: &Arc<SplitView>, id: u64, record: &Record, draws: &DrawOptions) -
                     Ok(stored) => (stage(view, id, record, stored, example.as_ref().ok())),
                     Err(error) => section.card { p.quiet { "No picture: " (text::printable_text(&error.to_string())) } },
                 }
+                @if let (Ok(stored), Ok(example)) = (&stored, &example) { (measured(view, id, stored, example)) }
                 @if let Ok(stored) = &stored { (trainer(view, id, stored, example.as_ref().ok(), draws)) }
             }
             div.facts {
@@ -221,11 +223,33 @@ fn stage(view: &SplitView, id: u64, record: &Record, stored: &Stored<'_>, exampl
     }
 }
 
+/// Renders what the record has for each pixel: depths, flow.
+fn measured(view: &SplitView, id: u64, image: &Stored<'_>, example: &Example<'_>) -> Markup {
+    let names = measured::names(example, image);
+    let base = format!("/{}", segment(view.split.name()));
+    html! {
+        @if !names.is_empty() {
+            section.card {
+                h2 { "Values of the pixels" }
+                @for name in names.iter().take(SHOWN_VALUES) {
+                    @let url = Query::default().url(&format!("{base}/values/{id}"), &[("name", name.clone())]);
+                    figure.values {
+                        img src=(url) alt={ "Values of " (text::printable_text(name)) } width=(image.size.0) height=(image.size.1);
+                        figcaption { (text::printable_text(name)) }
+                    }
+                }
+                p.quiet { "Numbers are grey, from the smallest to the largest without the two hundredths at each end; the colour of a \
+                    vector is its direction. What is not finite is white." }
+            }
+        }
+    }
+}
+
 /// Returns the features that hold a label map of the image's size.
 fn masks(image: &Stored<'_>, example: Option<&Example<'_>>) -> Vec<String> {
     let Some(example) = example else { return vec![] };
-    let is_mask = |feature: &Feature<'_>| match feature {
-        Feature::Bytes(list) => {
+    let is_mask = |name: &str, feature: &Feature<'_>| match feature {
+        Feature::Bytes(list) if !list.single().is_some_and(|bytes| measured::is_deep(name, bytes, image)) => {
             list.single().filter(|bytes| !std::ptr::eq(bytes.as_ptr(), image.bytes.as_ptr())).is_some_and(|bytes| {
                 Stored::parse(bytes).is_ok_and(|mask| {
                     let lossless =
@@ -236,7 +260,12 @@ fn masks(image: &Stored<'_>, example: Option<&Example<'_>>) -> Vec<String> {
         }
         _ => false,
     };
-    example.features().iter().filter(|(_, feature)| is_mask(feature)).map(|(name, _)| name.to_string()).collect()
+    example
+        .features()
+        .iter()
+        .filter(|(name, feature)| is_mask(name, feature))
+        .map(|(name, _)| name.to_string())
+        .collect()
 }
 
 fn features(view: &SplitView, id: u64, example: &Example<'_>) -> Markup {

@@ -3,8 +3,8 @@
 
 use crate::picture::{self, Error, Stored, admit, limits};
 use shardtool_decode::{
-    EncodedImage, Format, Limits, PixelFormat, StoredSamples, catch_library_panic, decode_array, decode_values,
-    mask_dtype, reduce_longer,
+    ArrayBox, EncodedImage, Format, Limits, PixelFormat, StoredSamples, catch_library_panic, decode_array_box_of,
+    decode_values, mask_dtype, reduce_longer,
 };
 use shardtool_format::array::{ArrayDtype, ArrayFeatures, ArrayLayout};
 use shardtool_format::example::{Example, Feature};
@@ -86,8 +86,9 @@ fn values(example: &Example<'_>, name: &str, size: (u32, u32)) -> Result<(Layout
         .map_err(|source| shardtool_decode::Error::Array { source })?;
     let allowed = Limits::default().with_max_bytes(limits().max_bytes.min(u64::from(size.0) * u64::from(size.1) * 16));
     let mut data = vec![0; stored.bytes() as usize];
-    let chunks = array.chunks.into_iter().flat_map(|list| list.iter());
-    decode_array(&stored, chunks, &allowed, &mut vec![], &mut data)?;
+    let chunks = || array.chunks.into_iter().flat_map(|list| list.iter());
+    let whole = ArrayBox::contiguous(vec![0; shape.len()], shape.iter().map(|length| *length as u64).collect());
+    decode_array_box_of(&stored, &whole, chunks, &allowed, &mut vec![], &mut data)?;
     Ok((layout, floats(stored.dtype(), &data)))
 }
 

@@ -144,7 +144,7 @@ impl<'r> PlannedImage<'r> {
             let feature = &further.feature;
             let bytes = stored::further(record, feature)?;
             let bytes = bytes.ok_or_else(|| SampleError::NoFurtherImage { feature: feature.clone() })?;
-            let failed = |source| SampleError::FurtherImage { feature: feature.clone(), source };
+            let failed = |error| SampleError::FurtherImage { feature: feature.clone(), source: of_image(error) };
             let image = EncodedImage::parse(bytes).map_err(failed)?;
             further.check(&image, images, views)?;
             // One is decoded after the other, in the same memory.
@@ -200,6 +200,14 @@ impl<'r> PlannedImage<'r> {
         let Geometries { views, bounded, .. } = &self.geometries;
         let before = |point| bounded.as_ref().map_or(point, |bounded| bounded.map_point(point));
         columns.apply(&views[0].plan, &self.objects, (self.stored.size, before), cells);
+    }
+}
+
+/// Says that what belongs to an image has another size than it: no index is wrong.
+pub(super) fn of_image(error: Error) -> Error {
+    match error {
+        Error::SizeMismatch { expected, found } => Error::MaskSize { expected, found },
+        error => error,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::bounded::{CachedImage, SampleCache};
 use super::image_bytes;
 use super::object_masks::NotWritten;
-use super::planned::{Geometries, PlannedImage, PlannedView, options, value_options};
+use super::planned::{Geometries, PlannedImage, PlannedView, of_image, options, value_options};
 use super::stored::StoredImage;
 use crate::arrays::ArrayScratch;
 use crate::buffer::{RowMut, RowPixels};
@@ -152,14 +152,6 @@ pub(crate) fn write_row(
     }
     meters.decode.add(start.elapsed(), 0);
     Ok(())
-}
-
-/// Says that what belongs to an image has another size than it: no index is wrong.
-fn of_image(error: Error) -> Error {
-    match error {
-        Error::SizeMismatch { expected, found } => Error::MaskSize { expected, found },
-        error => error,
-    }
 }
 
 /// Writes the masks of the objects that are left of a planned image, as maps with a bit for each of eight objects.

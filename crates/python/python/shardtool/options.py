@@ -366,7 +366,8 @@ class Clip(Pixels):
 @dataclass(frozen=True, repr=False)
 class Arrays(ArraysBase):
     """Features with arrays of equal shape in each record, such as a volume and its label map. They get the same crop, flips
-    and rotations, and a batch has each as `[N, …]` of the stored type by the feature's name; rows without a sample are zeros.
+    and rotations, and a batch has each as `[N, …]` of the stored type by the feature's name; rows without a sample are zeros,
+    and NaN of a flow.
 
     In this order: the crop, a flip of each dimension, a rotation in each plane. The random numbers of one group do not depend
     on those of another.

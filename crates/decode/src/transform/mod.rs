@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `step` | the steps |
+//! | `step`, `default` | the steps, and default values of their parameters |
 //! | `pipeline`, `validate` | a list of steps, and its checks |
 //! | `pixel_formats` | which steps are defined for grey and for 16 bits, and which compute values |
 //! | `planner`, `draw` | draws the steps for one image |
@@ -15,6 +15,7 @@
 
 pub(crate) mod apply;
 mod builder;
+mod default;
 pub(crate) mod draw;
 pub(crate) mod geometry;
 mod letterbox;

@@ -1,10 +1,11 @@
 //! A validated list of steps.
 
+use super::default;
 use super::orientation::Orientation;
 use super::plan::Plan;
 use super::planner::Planner;
 use super::random::Draws;
-use super::step::{Transform, default};
+use super::step::Transform;
 use super::validate::validate;
 use crate::error::Error;
 use crate::pixel_format::PixelFormat;

@@ -220,8 +220,12 @@ def test_names_with_the_texts_between_stars(tmp_path):
     root = tmp_path / "scenes"
     image(root / "images/scene_01-0001.jpg")
     labels(root / "masks/scene_01_0001.png", 4)
-    packed(root, tmp_path / "set", map={"image": "images/*-*.jpg", "mask": "masks/*_*.png"})
+    patterns = {"image": "images/*-*.jpg", "mask": "masks/*_*.png"}
+    packed(root, tmp_path / "set", map=patterns)
     assert masks(tmp_path / "set", "train") == {"images/scene_01-0001.jpg": 4}
+    image(root / "images/scene-01_0001.jpg")
+    with pytest.raises(st.PackError, match=r"masks/scene_01_0001.png belongs to images/scene"):
+        packed(root, tmp_path / "other", map=patterns)
 
 
 def test_a_split_without_masks_and_other_files(tmp_path):

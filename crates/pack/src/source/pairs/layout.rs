@@ -68,7 +68,7 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
         return Err(wrong(source, problem));
     }
     let images = by_texts(images, &pairs.image);
-    let mut paired = HashMap::new();
+    let (mut paired, mut owners) = (HashMap::new(), HashMap::<&String, &String>::new());
     for (texts, images) in &images {
         let image = only_image(source, &pairs.root, images)?;
         let found = pairs.features.iter().map(|(_, pattern)| {
@@ -80,9 +80,17 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
             }
         });
         let found: Vec<_> = found.collect();
-        used.extend(
-            pairs.features.iter().filter_map(|(_, pattern)| by_name.get(&*pattern.path(texts))).flatten().copied(),
-        );
+        let claimed = pairs.features.iter().filter_map(|(_, pattern)| by_name.get(&*pattern.path(texts))).flatten();
+        for file in claimed {
+            if let Some(other) = owners.insert(file, image).filter(|other| *other != image) {
+                let problem = format!(
+                    "{file} belongs to {other} and to {image}: the texts that * matches in both are the same one after the other; \
+                     give patterns that divide them"
+                );
+                return Err(wrong(source, problem));
+            }
+            used.insert(*file);
+        }
         used.insert(image);
         paired.insert(image.clone(), found);
     }

@@ -183,7 +183,7 @@ fn bad_mask_is_a_bad_sample() {
     assert_eq!(bad.iter().map(|b| b.id).collect::<Vec<_>>(), [3, 8, 14]);
     assert!(matches!(bad[0].error, SampleError::Mask { source: shardtool_decode::Error::Decoder { .. }, .. }));
     assert!(matches!(bad[1].error, SampleError::NoMask { .. }));
-    assert!(matches!(bad[2].error, SampleError::Mask { source: shardtool_decode::Error::SizeMismatch { .. }, .. }));
+    assert!(matches!(bad[2].error, SampleError::Mask { source: shardtool_decode::Error::MaskSize { .. }, .. }));
 }
 
 #[test]

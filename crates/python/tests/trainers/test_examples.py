@@ -117,7 +117,11 @@ def clips(folder):
     return folder / "clips"
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+#: Programs that `test_training.py` trains and resumes, mostly with a smaller network. Here the campaign runs them as they are.
+LEARNING = {"segmentation_train", "depth_train", "dino_train", "multilabel_train", "clip_train", "detection_train", "detr_train"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.campaign] * (name in LEARNING)) for name in PROGRAMS])
 def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypatch, capsys, tmp_path):
     needs, options, resume = PROGRAMS[name]
     dataset = annotated if name in ANNOTATED else dataset

@@ -6,6 +6,7 @@ beginning. The same command, with another seed of PyTorch, must continue with th
 
 import contextlib
 import importlib.util
+import re
 import runpy
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from test_examples import EXAMPLES, prepared  # noqa: F401
+from test_examples import EXAMPLES, LEARNING, prepared  # noqa: F401
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
@@ -53,6 +54,9 @@ PROGRAMS = {
     "detection_train --masks": Program(["--size", "32", "--classes", "4", "--lr", "0.001"], 1, 4, [(2, 2)]),
     "detr_train": Program(["--size", "64", "--classes", "3", "--width", "32", "--lr", "0.002"], 9),
 }
+
+
+assert {name.split()[0] for name in PROGRAMS} == LEARNING
 
 
 class Killed(Exception):
@@ -115,11 +119,14 @@ def run(dataset, prepared, monkeypatch):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_learns_and_continues_bit_for_bit(name, run, tmp_path):
+def test_program_learns_and_continues_bit_for_bit(name, run, tmp_path, capsys):
     if name == "detr_train" and importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers is not installed")
     whole = run(name, tmp_path / "whole", 0)
     program = PROGRAMS[name]
+    # Each epoch ends with an evaluation.
+    evaluated = re.findall(r"^epoch (\d+): .*(?:accuracy|error)", capsys.readouterr().out, re.MULTILINE)
+    assert evaluated == [f"{epoch}" for epoch in range(program.epochs)]
     assert len(whole) == len(set(whole)) == program.epochs * triangles.N // program.batch_size
     means = np.mean(np.reshape(whole, (-1, STEPS)), 1)
     assert means[-1] < program.left * means[program.first], whole

@@ -3,7 +3,7 @@
     shardtool pack SOURCE DATASET --map image='rgb/**.jpg' --map depth='depth/**.png'
     python examples/depth_train.py DATASET --checkpoint run.pt
 
-Run again, it resumes from the checkpoint. The error is the mean relative one of the pixels that have a depth: 0 is none.
+Run again, it resumes from the checkpoint. The error is the mean relative one of the pixels that have a depth, not 0.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from shardtool.torch import Loader
 
 
 def metres_of(batch: Any, unit: float) -> torch.Tensor:
-    """Returns the depths in metres, `[N, H, W]`; 0 where there is none, and outside the image."""
+    """Returns the depths in metres, `[N, H, W]`; 0 without a depth, and outside the image."""
     return batch["depth"][..., 0].float() / unit  # type: ignore[no-any-return]
 
 

@@ -160,7 +160,7 @@ def test_flow_and_depths(tmp_path):
             assert (batch["flow"][row] == [-2 * (number + 2), 2 * (number + 2)]).all()
 
 
-def test_in_place_and_appended(cityscapes, tmp_path):
+def test_a_source_in_place_is_that_of_pack(cityscapes, tmp_path):
     root, value = cityscapes
     packed(root, tmp_path / "set", split="train")
     st.index(root, tmp_path / "index")
@@ -172,6 +172,37 @@ def test_in_place_and_appended(cityscapes, tmp_path):
         for batch in loader:
             found[batch["image/key"][0].decode()] = int(batch["mask"][0, 0, 0])
         assert found == {key: label for key, label in value.items() if f"/{split}/" in key}
+
+
+def test_images_and_masks_are_appended(cityscapes, tmp_path):
+    root, value = cityscapes
+    packed(root, tmp_path / "set", split="train")
+    more = tmp_path / "more"
+    for folder in ("leftImg8bit", "gtFine"):
+        (more / folder / "train").mkdir(parents=True)
+        (root / folder / "val/ulm").rename(more / folder / "train/ulm")
+    st.Dataset(tmp_path / "set").append(more)
+    found = masks(tmp_path / "set", "train")
+    moved = {key.replace("/val/", "/train/"): label for key, label in value.items() if "/test/" not in key}
+    assert found == moved and len(found) == 7
+
+
+def test_a_mask_in_place_that_changes_is_damage(tmp_path):
+    root = tmp_path / "plain"
+    noise = [np.random.default_rng(number).integers(0, 9, SIZE, np.uint8) for number in range(2)]
+    for number in range(2):
+        image(root / f"images/{number}.jpg")
+    (root / "masks").mkdir()
+    for number in range(2):
+        Image.fromarray(noise[number]).save(root / f"masks/{number}.png")
+        assert (root / f"masks/{number}.png").stat().st_size > 256
+    st.index(root)
+    assert st.verify(root).good
+    Image.fromarray(noise[0]).save(root / "masks/1.png")
+    report = st.verify(root)
+    assert len(report.damages) == 1 and "masks/1.png" in str(report.damages[0])
+    with pytest.raises(st.BadSampleError):
+        list(st.Loader(st.Dataset(root).split("train"), 1, [st.Image([st.ResizeTo(SIZE)]), st.Mask("mask")], bad_samples="error"))
 
 
 def test_a_file_belongs_to_one_pattern(tmp_path):

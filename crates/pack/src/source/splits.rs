@@ -55,10 +55,7 @@ pub(super) fn divide(source: &Path, options: &Options) -> Result<DividedSource, 
             let split = match (&options.split, options.split_names) {
                 (Some(split), _) => split.clone(),
                 (None, SplitNames::Ignored) => DEFAULT_SPLIT.to_owned(),
-                (None, _) if folder => match own_name(source) {
-                    NamedSplit::One(split) => split,
-                    _ => DEFAULT_SPLIT.to_owned(),
-                },
+                (None, _) if folder => only_split(source, options),
                 (None, _) => of_file(source).map_or_else(
                     |splits| {
                         Err(doubt(
@@ -81,8 +78,17 @@ fn doubt(source: &Path, problem: String) -> Error {
     Error::Source(SourceError::SplitNames { path: source.to_owned(), problem })
 }
 
+/// Returns the name of the split of a folder that is one split: the given one, else the one that the folder is named for, else the default.
+pub(super) fn only_split(folder: &Path, options: &Options) -> String {
+    let own = || match own_name(folder) {
+        NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
+        _ => DEFAULT_SPLIT.to_owned(),
+    };
+    options.split.clone().unwrap_or_else(own)
+}
+
 /// Returns what the name of a folder says.
-pub(super) fn own_name(folder: &Path) -> NamedSplit {
+fn own_name(folder: &Path) -> NamedSplit {
     let full = match is_url(folder) {
         true => folder.to_owned(),
         false => folder.canonicalize().unwrap_or_else(|_| folder.to_owned()),

@@ -6,12 +6,10 @@ use super::super::detect::DetectedSource;
 use super::super::folder::{FilesBelow, files_below};
 use super::super::image_lists;
 use super::super::layouts::listed;
-use super::super::split_names::NamedSplit;
-use super::super::splits::{DividedSource, SplitSource, own_name};
+use super::super::splits::{DividedSource, SplitSource, only_split};
 use super::find::Pairs;
 use super::pattern::Pattern;
 use super::{folders, lists};
-use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -107,13 +105,7 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
     unused(&pairs, &files, &used, &mut left_out);
     let one = lists.keys().all(String::is_empty);
     let lists = match one {
-        true => {
-            let own = || match own_name(&pairs.root) {
-                NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
-                _ => DEFAULT_SPLIT.to_owned(),
-            };
-            BTreeMap::from([(options.split.clone().unwrap_or_else(own), lists.into_values().flatten().collect())])
-        }
+        true => BTreeMap::from([(only_split(&pairs.root, options), lists.into_values().flatten().collect())]),
         false => lists,
     };
     let asked = Options { split: options.split.clone().filter(|_| !one), ..options.clone() };

@@ -3,11 +3,9 @@
 use super::super::detect::{self, DetectedSource, subfolders};
 use super::super::image_lists;
 use super::super::layouts::{is_system, listed};
-use super::super::split_names::NamedSplit;
-use super::super::splits::{DividedSource, SplitSource, own_name};
+use super::super::splits::{DividedSource, SplitSource, only_split};
 use super::sets::{IMAGE_SETS, Lists};
 use crate::error::SourceError;
-use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SourceKind, SplitNames};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -102,13 +100,7 @@ pub(in crate::source) fn divide(source: &Path, root: &Path, options: &Options) -
             read = in_root;
             image_lists::taken(root, images, options)?
         }
-        None => {
-            let own = || match own_name(root) {
-                NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
-                _ => DEFAULT_SPLIT.to_owned(),
-            };
-            (BTreeMap::from([(options.split.clone().unwrap_or_else(own), all.clone())]), vec![])
-        }
+        None => (BTreeMap::from([(only_split(root, options), all.clone())]), vec![]),
     };
     let named: HashSet<&String> = lists.values().flatten().collect();
     let unnamed: Vec<_> = all.iter().filter(|name| !named.contains(name)).map(|name| names[name].as_str()).collect();

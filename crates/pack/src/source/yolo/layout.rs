@@ -4,11 +4,10 @@ use super::super::annotated::wrong;
 use super::super::detect::DetectedSource;
 use super::super::image_lists::{self, ImageLists};
 use super::super::layouts::listed;
-use super::super::split_names::{NamedSplit, is_same};
-use super::super::splits::{DividedSource, SplitSource, own_name};
+use super::super::split_names::is_same;
+use super::super::splits::{DividedSource, SplitSource, only_split};
 use super::config::{Config, Splits};
 use super::paths::images_of;
-use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -56,14 +55,7 @@ pub(in crate::source) fn divide(source: &Path, mut config: Config, options: &Opt
     }
     let one = options.split_names == SplitNames::Ignored || lists.keys().all(String::is_empty);
     let lists = match one {
-        true => {
-            let own = || match own_name(&config.base) {
-                NamedSplit::One(split) if options.split_names != SplitNames::Ignored => split,
-                _ => DEFAULT_SPLIT.to_owned(),
-            };
-            let split = options.split.clone().unwrap_or_else(own);
-            BTreeMap::from([(split, lists.into_values().flatten().collect())])
-        }
+        true => BTreeMap::from([(only_split(&config.base, options), lists.into_values().flatten().collect())]),
         false => lists,
     };
     let asked = Options { split: options.split.clone().filter(|_| !one), ..options.clone() };

@@ -148,6 +148,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let (a, b) = (a.manifest(), b.manifest());
         [
             ("classes", a.classes == b.classes),
+            ("keypoints", a.keypoints == b.keypoints),
             ("features", a.features == b.features),
             ("image feature", a.image == b.image),
             ("label feature", (&a.label, a.label_offset) == (&b.label, b.label_offset)),

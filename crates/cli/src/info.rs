@@ -158,6 +158,11 @@ fn print(dataset: &Dataset, surveys: &[Survey], out: &mut Output) -> anyhow::Res
         writeln!(out, "features")?;
         wrapped(&features, 78, out)?;
     }
+    if let Some(keypoints) = &manifest.keypoints {
+        let names: Vec<_> = keypoints.names.iter().map(|name| text::printable(name.as_bytes())).collect();
+        writeln!(out, "keypoints of each object: {}", keypoints.count())?;
+        wrapped(&names, 78, out)?;
+    }
     Ok(())
 }
 
@@ -265,7 +270,7 @@ fn document(dataset: &Dataset, surveys: &[Survey]) -> serde_json::Value {
     json!({
         "path": dataset.path().to_string_lossy(), "created_by": manifest.created_by, "splits": splits,
         "version": dataset.version(), "views": views,
-        "features": features, "classes": manifest.classes.len(),
+        "features": features, "classes": manifest.classes.len(), "keypoints": manifest.keypoints,
         "virtual_shards": manifest.has_virtual_shards(), "sources": manifest.sources(),
     })
 }

@@ -14,6 +14,8 @@ pub(crate) struct ResolvedClasses {
     names: Vec<String>,
     /// For each split.
     maps: Vec<ClassMap>,
+    /// Ids by name, if texts are mapped to ids.
+    by_name: Option<HashMap<String, i64>>,
 }
 
 /// Maps the labels of a split.
@@ -43,8 +45,7 @@ impl ResolvedClasses {
             Classes::Ids => vec![],
             Classes::Union => union(splits)?,
             Classes::Names(names) => {
-                let twice = names.iter().enumerate().find(|(n, name)| names[..*n].contains(name));
-                twice.map_or(Ok(()), |(_, name)| Err(Error::ClassTwice { class: name.clone() }))?;
+                check_unique(names)?;
                 names.clone()
             }
         };
@@ -58,7 +59,24 @@ impl ResolvedClasses {
             })
         };
         let maps = splits.iter().map(map).collect::<Result<_>>()?;
-        Ok(ResolvedClasses { names, maps })
+        Ok(ResolvedClasses { names, maps, by_name: None })
+    }
+
+    /// As [`ResolvedClasses::new`], where texts are the names of classes, and stored `ids` may be used, too. Without ids, names that are
+    /// given need not be those of the splits.
+    ///
+    /// # Errors
+    /// As [`ResolvedClasses::new`].
+    pub(crate) fn of_names(splits: &[Split], classes: &Classes, ids: bool) -> Result<Self> {
+        let resolved = match classes {
+            Classes::Names(names) if !ids => {
+                check_unique(names)?;
+                ResolvedClasses { names: names.clone(), maps: vec![ClassMap::default(); splits.len()], by_name: None }
+            }
+            classes => ResolvedClasses::new(splits, classes)?,
+        };
+        let by_name = resolved.names.iter().cloned().zip(0..).collect();
+        Ok(ResolvedClasses { by_name: Some(by_name), ..resolved })
     }
 
     /// Returns the names of classes, by class id; empty if they have numbers only.
@@ -66,12 +84,21 @@ impl ResolvedClasses {
         &self.names
     }
 
-    /// Returns the fingerprint of a run that delivers these class ids: that of its splits, unless a split's ids are mapped.
+    /// Returns the id of a class; `None` if no class has the name, or texts are not mapped.
+    pub(crate) fn id(&self, name: &[u8]) -> Option<i64> {
+        self.by_name.as_ref()?.get(std::str::from_utf8(name).ok()?).copied()
+    }
+
+    /// Returns the fingerprint of a run that delivers these class ids: that of its splits, unless a split's ids, or texts, are mapped.
     pub(crate) fn fingerprint(&self, splits: u32) -> u32 {
-        if self.maps.iter().all(|map| map.ids.is_none()) {
+        if self.maps.iter().all(|map| map.ids.is_none()) && self.by_name.is_none() {
             return splits;
         }
         let mut bytes = splits.to_le_bytes().to_vec();
+        for name in self.names.iter().filter(|_| self.by_name.is_some()) {
+            bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(name.as_bytes());
+        }
         for map in &self.maps {
             let ids = map.ids.as_deref().unwrap_or_default();
             bytes.extend([ids.len() as i64].iter().chain(ids).flat_map(|id| id.to_le_bytes()));
@@ -107,6 +134,15 @@ impl ClassMap {
         }
         Ok(())
     }
+}
+
+/// Checks that no name is given twice.
+///
+/// # Errors
+/// [`Error::ClassTwice`].
+fn check_unique(names: &[String]) -> Result<()> {
+    let twice = names.iter().enumerate().find(|(n, name)| names[..*n].contains(name));
+    twice.map_or(Ok(()), |(_, name)| Err(Error::ClassTwice { class: name.clone() }))
 }
 
 /// Returns the ids of a split's classes; `None` if each stays as it is.

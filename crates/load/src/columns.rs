@@ -7,7 +7,7 @@ use crate::column_values::Values;
 use crate::error::{Error, Result, SampleError};
 use crate::features::{Features, wrong_layout};
 use crate::image::SampleDraws;
-use crate::options::{CLASSES, Classes, Column, InvalidOptions, Layout};
+use crate::options::{CLASS_NAMES, CLASSES, Classes, Column, InvalidOptions, Layout};
 use crate::splits::Splits;
 use shardtool_format::example::{Example, Feature, Logical};
 use shardtool_format::manifest::DType;
@@ -24,6 +24,8 @@ pub(crate) struct ResolvedColumn {
     pub(crate) shape: Shape,
     /// Whether one of the values is drawn.
     draws: bool,
+    /// Whether its texts are names of classes, and their ids are delivered.
+    class_names: bool,
     /// Which class ids it holds; they are mapped from those of each split.
     class_ids: Option<ClassIds>,
 }
@@ -41,6 +43,8 @@ enum ClassesOf {
     Records,
     /// Of the objects in its image.
     Objects,
+    /// Of texts.
+    Names,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +81,21 @@ impl ResolvedColumn {
         let mut columns =
             specs.iter().map(|spec| ResolvedColumn::of(spec, splits, &known)).collect::<Result<Vec<_>>>()?;
         let of = |column: &ResolvedColumn| match column.dtype() {
+            _ if column.class_names => Some(ClassesOf::Names),
             DType::Int64 if label == Some(&column.feature) => Some(ClassesOf::Records),
             DType::Int64 if column.feature == CLASSES => Some(ClassesOf::Objects),
             _ => None,
         };
-        if columns.iter().any(|column| of(column).is_some()) {
-            let classes = Arc::new(ResolvedClasses::new(splits.as_slice(), classes)?);
+        let uses: Vec<_> = columns.iter().filter_map(of).collect();
+        if !uses.is_empty() {
+            let ids = uses.iter().any(|of| *of != ClassesOf::Names);
+            let classes = Arc::new(match uses.contains(&ClassesOf::Names) {
+                true => ResolvedClasses::of_names(splits.as_slice(), classes, ids)?,
+                false => ResolvedClasses::new(splits.as_slice(), classes)?,
+            });
+            if let Some(column) = columns.iter().find(|column| column.class_names && classes.names().is_empty()) {
+                return Err(Error::NoClassNames { feature: column.feature.clone() });
+            }
             for column in &mut columns {
                 column.class_ids = of(column).map(|of| ClassIds { classes: classes.clone(), of });
             }
@@ -98,11 +111,11 @@ impl ResolvedColumn {
             return match (dtype, classes) {
                 (_, 0) => Err(Error::Zero { option: "multi_hot" }),
                 _ if *draw => Err(InvalidOptions::DrawnMultiHot { feature: feature.clone() }.into()),
-                (DType::Int64, _) => {
-                    let shape = Shape::MultiHot(classes as usize);
-                    Ok(ResolvedColumn { feature: feature.clone(), shape, draws: false, class_ids: None })
+                (DType::Int64 | DType::Bytes, _) => {
+                    let (shape, class_names) = (Shape::MultiHot(classes as usize), dtype == DType::Bytes);
+                    Ok(ResolvedColumn { feature: feature.clone(), shape, draws: false, class_names, class_ids: None })
                 }
-                (dtype, _) => Err(wrong_layout(feature, dtype, "class ids")),
+                (dtype, _) => Err(wrong_layout(feature, dtype, "class ids, or names of classes")),
             };
         }
         let shape = match (*layout, dtype) {
@@ -121,10 +134,12 @@ impl ResolvedColumn {
             (Layout::Numbers { width }, DType::Uint64) => Shape::Uint64(width),
             (Layout::Auto | Layout::Bytes, DType::Bytes) => Shape::Bytes,
             (Layout::Numbers { .. }, DType::Bytes) => return Err(wrong_layout(feature, dtype, "numbers")),
+            (Layout::Ragged, DType::Bytes) if feature == CLASS_NAMES => Shape::RaggedInt64,
             (Layout::Ragged, DType::Bytes) => return Err(wrong_layout(feature, dtype, "ragged numbers")),
             (Layout::Bytes, _) => return Err(wrong_layout(feature, dtype, "byte strings")),
         };
-        Ok(ResolvedColumn { feature: feature.clone(), shape, draws: *draw, class_ids: None })
+        let class_names = shape == Shape::RaggedInt64 && dtype == DType::Bytes;
+        Ok(ResolvedColumn { feature: feature.clone(), shape, draws: *draw, class_names, class_ids: None })
     }
 
     /// Returns whether it is the label: one integer, masked as loss functions expect.
@@ -229,6 +244,13 @@ impl ResolvedColumn {
                 self.map_classes(split, &mut ids)?;
                 self.set_hot(&ids, values)?;
             }
+            (Feature::Bytes(list), Cell::Int64(values)) if self.class_names => {
+                list.iter().try_for_each(|name| self.class_id(name).map(|id| values.push(id)))?
+            }
+            (Feature::Bytes(list), Cell::Float(values)) if self.class_names => {
+                let ids = list.iter().map(|name| self.class_id(name)).collect::<std::result::Result<Vec<_>, _>>()?;
+                self.set_hot(&ids, values)?;
+            }
             (Feature::Empty, Cell::Float(values)) if self.is_multi_hot() => self.set_hot(&[], values)?,
             (Feature::Float(list), Cell::Float(values)) => values.extend(list.iter().skip(skipped).take(most)),
             (Feature::Bytes(list), Cell::Float64(values)) => {
@@ -292,10 +314,19 @@ impl ResolvedColumn {
         Ok(())
     }
 
+    /// Returns the id of a class by its name; 0 where class ids are not mapped.
+    fn class_id(&self, name: &[u8]) -> std::result::Result<i64, SampleError> {
+        let Some(ids) = &self.class_ids else { return Ok(0) };
+        ids.classes.id(name).ok_or_else(|| SampleError::ClassName {
+            feature: self.feature.clone(),
+            name: String::from_utf8_lossy(name).into_owned(),
+        })
+    }
+
     /// Replaces stored labels by class ids, if the column holds these.
     fn map_classes(&self, split: usize, values: &mut [i64]) -> std::result::Result<(), SampleError> {
         match &self.class_ids {
-            None => Ok(()),
+            None | Some(ClassIds { of: ClassesOf::Names, .. }) => Ok(()),
             Some(ClassIds { classes, of: ClassesOf::Records }) => classes.map_labels(split, values),
             Some(ClassIds { classes, of: ClassesOf::Objects }) => classes.map_objects(split, values),
         }

@@ -74,6 +74,7 @@ mod groups;
 mod handover;
 mod image;
 mod kept_objects;
+mod keypoints;
 mod lengths;
 mod loader;
 mod memory_pressure;
@@ -114,10 +115,10 @@ pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
     ArrayKind, Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets,
-    CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, DecodedCache, Devices, EXCLUSIONS,
-    Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, Layout, LengthBuckets, Longer, Mask, Mode,
-    Mosaic, Objects, OnBad, PageCache, Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION,
-    Select, Tokens, View, option_schemas, parse_size,
+    CLASS_NAMES, CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, DecodedCache, Devices,
+    EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, KEYPOINTS, Layout, LengthBuckets,
+    Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays,
+    Replicas, SEGMENTATION, Select, Tokens, View, option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};

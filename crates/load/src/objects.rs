@@ -3,9 +3,12 @@
 use crate::cell::Cell;
 use crate::columns::{ResolvedColumn, Shape};
 use crate::error::{Error, SampleError};
-use crate::features::wrong_layout;
-use crate::options::{BoxFormat, BoxUnit, CLASSES, Column, Layout, Objects, View};
+use crate::features::{Features, wrong_layout};
+use crate::keypoints::DescribedKeypoints;
+use crate::options::{BoxFormat, BoxUnit, CLASS_NAMES, CLASSES, Column, Layout, Objects, View};
+use crate::splits::Splits;
 use shardtool_decode::Plan;
+use shardtool_format::manifest::SidesError;
 
 /// What a column of a batch holds of the objects in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,10 @@ pub(crate) struct ObjectColumns {
     pub(crate) boxes: usize,
     properties: Vec<usize>,
     pub(crate) keypoints: Option<usize>,
+    /// Points of each object, if the dataset says it.
+    points: Option<usize>,
+    /// Why the names of points do not say which change places in a mirrored object.
+    unclear: Option<SidesError>,
     pub(crate) masks: Option<usize>,
 }
 
@@ -63,8 +70,17 @@ pub(crate) const BOX: usize = 4;
 pub(crate) const POINT: usize = 3;
 
 impl ObjectColumns {
-    /// Adds the columns of `objects` to `columns`, unless they are there.
-    pub(crate) fn add(objects: &Objects, columns: &mut Vec<Column>) -> Self {
+    /// Adds the columns of `objects` to `columns`, unless they are there. Where the splits have names of classes and no ids, the ids
+    /// are those of the names.
+    pub(crate) fn add(objects: &Objects, columns: &mut Vec<Column>, splits: &Splits) -> Self {
+        let have = |feature| splits.as_slice().iter().all(|split| Features::new(split).dtype(feature).is_some());
+        let mut objects = objects.clone();
+        if let Some(ids) = objects.properties.iter_mut().find(|feature| *feature == CLASSES)
+            && !have(CLASSES)
+            && have(CLASS_NAMES)
+        {
+            CLASS_NAMES.clone_into(ids);
+        }
         for feature in [&objects.boxes].into_iter().chain(&objects.properties).chain(&objects.keypoints) {
             columns.retain(|column| column.feature != *feature);
             columns.push(Column::with_layout(feature, Layout::Ragged));
@@ -78,8 +94,10 @@ impl ObjectColumns {
             boxes: at(&objects.boxes),
             properties: objects.properties.iter().map(at).collect(),
             keypoints: objects.keypoints.as_ref().map(at),
+            points: None,
+            unclear: None,
             masks: objects.masks.then(|| at(&objects.segmentation)),
-            objects: objects.clone(),
+            objects,
         }
     }
 
@@ -89,20 +107,53 @@ impl ObjectColumns {
         Some(self.properties[named])
     }
 
+    /// Takes what the datasets say of the keypoints, as far as the options do not say it.
+    ///
+    /// # Errors
+    /// [`Error::Keypoints`].
+    pub(crate) fn describe_keypoints(&mut self, splits: &Splits) -> Result<(), Error> {
+        let Some(feature) = &self.objects.keypoints else { return Ok(()) };
+        let given = self.objects.flip_index.is_some();
+        let DescribedKeypoints { count, flip_index } = DescribedKeypoints::new(splits, feature, given)?;
+        self.points = count;
+        match flip_index.filter(|_| !given) {
+            Some(Ok(order)) => self.objects.flip_index = Some(order),
+            Some(Err(unclear)) => self.unclear = Some(unclear),
+            None => {}
+        }
+        Ok(())
+    }
+
     /// Checks that points can follow the steps of `views`: steps that mirror need the order of the mirrored points.
     ///
     /// # Errors
     /// [`Error::FlipIndex`].
     pub(crate) fn check_flips(&self, views: &[View]) -> Result<(), Error> {
-        let wrong = |problem| Err(Error::FlipIndex { problem });
+        let wrong = |problem: &str| Err(Error::FlipIndex { problem: problem.to_owned() });
         match (&self.objects.keypoints, &self.objects.flip_index) {
             (None, Some(_)) => {
                 wrong("the objects have no keypoints whose order it could be: give `keypoints`, or leave it out")
             }
-            (Some(_), None) if views.iter().any(|view| view.pipeline.mirrors()) => wrong(
-                "a step flips, and the left and the right points of an object change places: give the number that each point has in \
-                 the mirrored object, such as 0, 2, 1 for a nose and two eyes, or 0, 1, 2 for points without sides",
-            ),
+            (Some(_), None) if views.iter().any(|view| view.pipeline.mirrors()) => {
+                let names = match &self.unclear {
+                    Some(unclear) => format!(" (the dataset names its points, but {unclear})"),
+                    None => String::new(),
+                };
+                Err(Error::FlipIndex {
+                    problem: format!(
+                        "a step flips, and the left and the right points of an object change places{names}: give the number that \
+                         each point has in the mirrored object, such as 0, 2, 1 for a nose and two eyes, or 0, 1, 2 for points \
+                         without sides"
+                    ),
+                })
+            }
+            (_, Some(order)) if self.points.is_some_and(|points| points != order.len()) => Err(Error::FlipIndex {
+                problem: format!(
+                    "it has {} numbers, and the objects of the dataset have {} points",
+                    order.len(),
+                    self.points.unwrap_or_default()
+                ),
+            }),
             // Two flips restore the order.
             (_, Some(order)) if !order.iter().enumerate().all(|(i, j)| order.get(*j) == Some(&i)) => {
                 wrong("it does not exchange pairs of points: two flips would not restore the order")
@@ -133,7 +184,8 @@ impl ObjectColumns {
 
     /// Returns what a column holds; `None` if the batch names it by its feature.
     pub(crate) fn role(&self, column: usize) -> Option<ObjectRole> {
-        let classes = self.objects.properties.iter().position(|feature| feature == CLASSES);
+        let classes =
+            self.objects.properties.iter().position(|feature| [CLASSES, CLASS_NAMES].contains(&feature.as_str()));
         if column == self.boxes {
             Some(ObjectRole::Boxes)
         } else if Some(column) == self.keypoints {
@@ -166,9 +218,9 @@ impl ObjectColumns {
         }
         if let Some((feature, column)) = self.objects.keypoints.as_ref().zip(self.keypoints) {
             let found = cells[column].len();
-            if let Some(order) = self.objects.flip_index.as_ref().filter(|order| found != objects * POINT * order.len())
-            {
-                return wrong(feature, objects * POINT * order.len(), found);
+            let points = self.objects.flip_index.as_ref().map(Vec::len).or(self.points);
+            if let Some(points) = points.filter(|points| found != objects * POINT * points) {
+                return wrong(feature, objects * POINT * points, found);
             }
             if (objects == 0 && found > 0) || (objects > 0 && !found.is_multiple_of(POINT * objects)) {
                 return wrong(feature, objects * POINT, found);

@@ -100,7 +100,8 @@ impl ResolvedConfig {
         let splits = Splits::new(config.splits.clone())?;
         let plan = Arc::new(plan(config, &groups, &splits)?);
         let views = Views::new(&groups, config.buckets.as_ref())?;
-        let (columns, objects) = resolve_columns(config, &groups, &splits)?;
+        let (columns, mut objects) = resolve_columns(config, &groups, &splits)?;
+        objects.iter_mut().try_for_each(|objects| objects.describe_keypoints(&splits))?;
         plan.packing().map_or(Ok(()), |_| packing::check_columns(&columns))?;
         let sampled = SampledRecords::new(&splits, groups.images.is_some());
         if let Some(images) = &mut groups.images {
@@ -416,7 +417,7 @@ fn resolve_columns(
         specs.push(Column::with_layout(feature, Layout::Ragged));
     }
     let objects = groups.images.as_ref().and_then(|images| images.objects.as_ref());
-    let objects = objects.map(|objects| ObjectColumns::add(objects, &mut specs));
+    let objects = objects.map(|objects| ObjectColumns::add(objects, &mut specs, splits));
     let mut columns = ResolvedColumn::resolve(&specs, splits, &config.classes)?;
     if let Some(objects) = &objects {
         objects.resolve(&mut columns)?;

@@ -5,7 +5,7 @@ use crate::array::ArrayColumn;
 use crate::index_writer::IndexOptions;
 use crate::virtual_source::VirtualSource;
 use shardtool_decode::{self as decode, FloatRange, Format, Limits, Truncated};
-use shardtool_format::manifest::DType;
+use shardtool_format::manifest::{DType, Keypoints};
 use shardtool_format::names;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -68,6 +68,8 @@ pub struct Options {
     /// The image that they refer to, if it has an EXIF orientation; `None` is the one whose size the columns `width` and `height`
     /// give, and refuses the image if these do not decide.
     pub annotated: Option<Annotated>,
+    /// What the keypoints of objects are, where the source does not say it. Default: not known.
+    pub keypoints: Option<Keypoints>,
     /// The folder of a COCO file's images. Default: the file's folder.
     pub images: Option<PathBuf>,
     /// How pixels are stored. Default: unchanged image files.
@@ -334,6 +336,7 @@ impl Default for Options {
             first_pixel: 1,
             box_unit: None,
             annotated: None,
+            keypoints: None,
             images: None,
             pixels: PixelStore::Encoded,
             jpeg: JpegLayout::Keep,

@@ -104,6 +104,12 @@ impl Dataset {
         Location::new(self.dataset.path())
     }
 
+    /// What the keypoints of objects are; `None` if it is not known.
+    #[getter]
+    fn keypoints<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        crate::keypoints::described(py, self.dataset.manifest())
+    }
+
     /// Class names, by class id; empty if classes have no names.
     #[getter]
     fn classes(&self) -> Vec<String> {

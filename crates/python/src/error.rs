@@ -154,6 +154,8 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::ViewName { .. }
         | E::NoBoxes { .. }
         | E::FlipIndex { .. }
+        | E::Keypoints { .. }
+        | E::NoClassNames { .. }
         | E::FirstArrays { .. }
         | E::FurtherImage { .. }
         | E::NoFurtherImage { .. }
@@ -248,6 +250,7 @@ pub(crate) fn pack(py: Python<'_>, error: shardtool_pack::Error) -> PyErr {
     let message = in_python(&Chain(&error).to_string());
     match error {
         E::Io { path, source, .. } => io(py, &message, &source, &path),
+        E::Option { .. } => exception(py, "OptionError", &message, &PyDict::new(py)),
         _ => exception(py, "PackError", &message, &PyDict::new(py)),
     }
 }

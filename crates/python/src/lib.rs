@@ -44,6 +44,7 @@ mod device;
 mod error;
 mod function;
 mod json;
+mod keypoints;
 mod loader;
 mod names;
 mod native_loader;
@@ -85,6 +86,8 @@ mod _shardtool {
     use crate::dataset::{Dataset, image_html};
     #[pymodule_export]
     use crate::device::DeviceArray;
+    #[pymodule_export]
+    use crate::keypoints::flip_index;
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]

@@ -3,6 +3,7 @@
 
 use crate::config::{Size, float_range, one_of, truncated};
 use crate::error;
+use crate::keypoints::KeypointsOption;
 use crate::process::interruptible;
 use crate::progress::Counts;
 use crate::writer::ArrayOptions;
@@ -44,6 +45,7 @@ pub(crate) struct PackOptions {
     first_pixel: u8,
     box_unit: Option<String>,
     annotated: Option<String>,
+    keypoints: Option<KeypointsOption>,
     images: Option<PathBuf>,
     pixels: String,
     zstd_level: i32,
@@ -131,6 +133,7 @@ impl PackOptions {
         }
         (options.box_unit, options.annotated) = coordinates(py, self.box_unit, self.annotated)?;
         options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
+        options.keypoints = self.keypoints.map(KeypointsOption::into_keypoints);
         options.images = self.images;
         let zstd = PixelStore::RawZstd { level: self.zstd_level };
         let stores = [("encoded", PixelStore::Encoded), ("raw", PixelStore::Raw), ("raw-zstd", zstd)];

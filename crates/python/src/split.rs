@@ -126,6 +126,12 @@ impl Split {
         Location::new(&self.opening.path)
     }
 
+    /// What the keypoints of objects are; `None` if it is not known.
+    #[getter]
+    fn keypoints<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        crate::keypoints::described(py, self.split.manifest())
+    }
+
     /// Class names, by class id; empty if classes have no names.
     #[getter]
     fn classes(&self) -> Vec<String> {

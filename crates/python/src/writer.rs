@@ -2,6 +2,7 @@
 
 use crate::config::{Size, float_range, one_of, truncated};
 use crate::error;
+use crate::keypoints::KeypointsOption;
 use crate::process::Local;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -42,6 +43,7 @@ pub(crate) struct Options {
     sha256: bool,
     box_unit: Option<String>,
     annotated: Option<String>,
+    keypoints: Option<KeypointsOption>,
 }
 
 impl Options {
@@ -81,6 +83,7 @@ impl Options {
         options.entry_points = self.jpeg_entries;
         options.sha256 = self.sha256;
         (options.box_unit, options.annotated) = crate::pack::coordinates(py, self.box_unit, self.annotated)?;
+        options.keypoints = self.keypoints.map(KeypointsOption::into_keypoints);
         Ok(options)
     }
 }

@@ -4,6 +4,7 @@ use crate::columns::{self, Column};
 use crate::query::{Query, segment};
 use crate::selection::Selections;
 use crate::summary::{self, Sizes, Summary};
+use shardtool_format::manifest::Keypoints;
 use shardtool_read::Split;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -80,6 +81,11 @@ impl SplitView {
             Some(name) => crate::text::printable_text(name).into_owned(),
             None => label.to_string(),
         }
+    }
+
+    /// Returns what the dataset says of keypoints.
+    pub(crate) fn keypoints(&self) -> Option<&Keypoints> {
+        self.split.manifest().keypoints.as_ref()
     }
 
     /// Returns the summaries of all columns, as far as they are computed in the time that a page may take.

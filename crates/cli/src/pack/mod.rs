@@ -1,6 +1,7 @@
 //! `shardtool pack`.
 
 mod arguments;
+mod keypoints;
 mod report;
 mod source_arguments;
 

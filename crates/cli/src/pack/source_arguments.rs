@@ -1,10 +1,11 @@
 //! Arguments that say what a source is and how it is read, for `pack`, `append` and `index`.
 
+use super::keypoints;
 use crate::choice::{self, choice};
 use crate::headings;
 use shardtool_decode::Truncated;
 use shardtool_format::array::Codec;
-use shardtool_format::manifest::DType;
+use shardtool_format::manifest::{DType, Keypoints};
 use shardtool_pack::{Annotated, ArrayColumn, BoxFormat, BoxUnit, MemberKey, OnError, Options, Shards, SourceKind};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,6 +81,13 @@ pub(crate) struct SourceArguments {
     /// [default: the one of `width` and `height`]
     #[arg(long, value_name = "IMAGE", help_heading = headings::BOXES, hide_short_help = true)]
     annotated: Option<Frame>,
+    /// Names of keypoints: a JSON file
+    ///
+    /// An object of `names`, `flip_index` (the number of each point in a mirrored object) and `skeleton` (pairs of numbers from 0 that a
+    /// line joins), of which names or `flip_index` must be there. [default: as a COCO file or the data.yaml of YOLO says, else as the
+    /// dataset says that the split is added to]
+    #[arg(long, value_name = "FILE", value_parser = keypoints::read, help_heading = headings::BOXES, hide_short_help = true)]
+    keypoints: Option<Keypoints>,
     /// Images of a COCO file [default: its folder]
     #[arg(long, value_name = "FOLDER", help_heading = headings::SOURCE)]
     images: Option<PathBuf>,
@@ -284,6 +292,7 @@ impl SourceArguments {
             Boxes::Xywh => BoxFormat::Xywh,
             Boxes::Xyxy => BoxFormat::Xyxy,
         };
+        options.keypoints = self.keypoints.clone();
         options.images = self.images.clone();
         options.truncated = self.truncated;
         options.allow_empty = self.allow_empty;

@@ -1,8 +1,8 @@
 //! Checks the values of a manifest's members.
 
 use super::{
-    DType, Deleted, FOREIGN, FilePart, HMAC_BYTES, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard, Split,
-    VERSIONS, Versions, View, ViewShard, foreign,
+    DType, Deleted, FOREIGN, FilePart, HMAC_BYTES, Keypoints, Manifest, Purged, PurgedKeys, SEQUENCE_EXAMPLE, Shard,
+    Split, VERSIONS, Versions, View, ViewShard, foreign,
 };
 use crate::index::ALIGNMENT;
 use crate::{Error, Result, names};
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// The requirements that this version supports.
 const SUPPORTED: [&str; 3] = [FOREIGN, SEQUENCE_EXAMPLE, VERSIONS];
 
-fn wrong(member: &'static str, value: &str, problem: &'static str) -> Error {
+pub(super) fn wrong(member: &'static str, value: &str, problem: &'static str) -> Error {
     Error::ManifestValue { member, value: value.to_owned(), problem }
 }
 
@@ -70,6 +70,7 @@ impl Manifest {
             sorted("view", versions.views.iter().map(|view| view.name.as_str()))?;
             versions.views.iter().try_for_each(|view| self.check_view(view))?;
         }
+        self.keypoints.iter().try_for_each(Keypoints::check)?;
         let mut classes = HashSet::new();
         match self.classes.iter().find(|c| !classes.insert(c.as_str())) {
             Some(class) => Err(wrong("class", class, "listed twice")),

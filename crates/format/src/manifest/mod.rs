@@ -27,7 +27,9 @@
 
 mod check;
 mod foreign;
+mod keypoints;
 mod parse;
+mod sides;
 #[cfg(test)]
 mod tests;
 mod versions;
@@ -35,6 +37,8 @@ mod write;
 
 pub use check::check_tag;
 pub use foreign::{FOREIGN, Foreign};
+pub use keypoints::Keypoints;
+pub use sides::{SidesError, flip_index};
 pub use versions::{
     Companion, Companions, Deleted, FilePart, HMAC_BYTES, Purged, PurgedKeys, Tag, VERSIONS, Versions, View, ViewShard,
 };
@@ -48,8 +52,8 @@ use std::collections::BTreeMap;
 
 /// Value of `"format"`.
 const FORMAT: &str = "shardtool";
-/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types, versions or virtual
-/// shards. Readers refuse another major version.
+/// Values of `"version"` that [`Manifest::to_json`] writes: the second for manifests with logical types, keypoints, versions or
+/// virtual shards. Readers refuse another major version.
 const FORMAT_VERSIONS: [&str; 2] = ["1.0", "1.1"];
 /// The last member: `"crc32c": "hhhhhhhh"`, then the end of the document.
 const TAIL: (&str, &str) = ("  \"crc32c\": \"", "\"\n}\n");
@@ -99,6 +103,9 @@ pub struct Manifest {
     pub features: Vec<FeatureType>,
     /// Class names, by class id. Empty if classes have no names.
     pub classes: Vec<String>,
+    /// What the keypoints of objects are, if it is known.
+    #[serde(default, deserialize_with = "parse::given")]
+    pub keypoints: Option<Keypoints>,
     /// The splits, in byte order of their names.
     #[serde(deserialize_with = "parse::objects")]
     pub splits: Vec<Split>,
@@ -248,6 +255,7 @@ impl Manifest {
             label_offset: 0,
             features: vec![],
             classes: vec![],
+            keypoints: None,
             splits: vec![],
             versions: None,
             private: BTreeMap::new(),

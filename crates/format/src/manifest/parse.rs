@@ -375,6 +375,13 @@ pub(super) fn objects<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Ok(objects.into_iter().map(|object| object.0).collect())
 }
 
+/// Reads an object that may be absent, but not null.
+pub(super) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<T>, D::Error> {
+    Object::deserialize(deserializer).map(|object| Some(object.0))
+}
+
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

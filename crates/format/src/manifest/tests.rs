@@ -1,7 +1,8 @@
 //! Tests of manifests.
 
 use super::{
-    DIGITS, DType, Deleted, FeatureType, FilePart, Manifest, Purged, PurgedKeys, Shard, Split, TAIL, View, ViewShard,
+    DIGITS, DType, Deleted, FeatureType, FilePart, Keypoints, Manifest, Purged, PurgedKeys, Shard, Split, TAIL, View,
+    ViewShard,
 };
 use crate::Error;
 use crate::checksum::{self, Sha256};
@@ -154,6 +155,53 @@ fn optional_members_have_one_place() {
     );
     assert!(json.contains("  ],\n  \"x-a\": \"tab\\t\\\"\",\n  \"x-b\": \"1\",\n  \"crc32c\""), "{json}");
     assert!(json.contains(&format!("\"ffffffff\", \"sha256\": \"{}\"}}\n", "ab".repeat(32))), "{json}");
+}
+
+#[test]
+fn keypoints_have_names_pairs_and_lines() {
+    let eyes = "  \"keypoints\": {\"names\": [\"nose\", \"left \\\"eye\\\"\", \"right eye\"], \"flip_index\": [0, 2, 1], \"skeleton\": [[0, 1], [2, 0]]},\n";
+    let keypoints = Keypoints {
+        names: ["nose", "left \"eye\"", "right eye"].map(String::from).into(),
+        flip_index: vec![0, 2, 1],
+        skeleton: vec![[0, 1], [2, 0]],
+    };
+    let manifest = Manifest { keypoints: Some(keypoints), ..example() };
+    let json = manifest.to_json();
+    assert!(json.contains("\"version\": \"1.1\"") && json.contains(&format!("  ],\n{eyes}  \"splits\"")), "{json}");
+    assert_eq!(Manifest::parse(json.as_bytes()).unwrap(), manifest);
+    let of = |value: &str| Manifest::parse(&forged("\"splits\":", &format!("\"keypoints\": {value}, \"splits\":")));
+    let pair = of("{\"later\": 1, \"flip_index\": [1, 0]}").unwrap().keypoints.unwrap();
+    assert_eq!((pair.count(), pair.names.len()), (2, 0));
+    for (name, values) in [
+        (
+            "ManifestSyntax",
+            ["null", "[]", "{\"names\": [1]}", "{\"flip_index\": [-1]}", "{\"names\": [\"a\"], \"skeleton\": [[0]]}"],
+        ),
+        (
+            "ManifestValue",
+            [
+                "{}",
+                "{\"names\": [\"a\", \"a\"]}",
+                "{\"names\": [\"a\"], \"flip_index\": [1, 0]}",
+                "{\"flip_index\": [1, 2, 0]}",
+                "{\"names\": [\"a\", \"b\"], \"skeleton\": [[1, 2]]}",
+            ],
+        ),
+        (
+            "ManifestValue",
+            [
+                "{\"names\": []}",
+                "{\"skeleton\": [[0, 1]]}",
+                "{\"names\": [\"\"]}",
+                "{\"flip_index\": [4]}",
+                "{\"flip_index\": [0, 1], \"skeleton\": [[1, 1]]}",
+            ],
+        ),
+    ] {
+        for value in values {
+            assert_eq!(of(value).unwrap_err().damage().name(), name, "{value}");
+        }
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ impl Manifest {
         member("format", &text(FORMAT));
         let logical = self.features.iter().any(|feature| feature.dtype.is_logical());
         let foreign = self.has_foreign_shards();
-        let later = logical || foreign || self.versions.is_some();
+        let later = logical || foreign || self.versions.is_some() || self.keypoints.is_some();
         member("version", &text(super::FORMAT_VERSIONS[usize::from(later)]));
         let mut requires: Vec<_> = self.requires.iter().map(String::as_str).chain(foreign.then_some(FOREIGN)).collect();
         requires.sort_unstable();
@@ -40,6 +40,7 @@ impl Manifest {
             member("columns", &array(column_lines(versions), "  "));
         }
         member("classes", &array(self.classes.iter().map(|c| format!("    {}", text(c))), "  "));
+        self.keypoints.iter().for_each(|keypoints| member("keypoints", &keypoints.line()));
         let split = |s: &Split| {
             let shards = array(s.shards.iter().map(shard_line), "    ");
             format!("    {{\"name\": {}, \"shards\": {shards}}}", text(&s.name))
@@ -55,7 +56,7 @@ impl Manifest {
     }
 }
 
-fn text(s: &str) -> String {
+pub(super) fn text(s: &str) -> String {
     serde_json::to_string(s).expect("a string is always JSON")
 }
 

@@ -64,6 +64,14 @@ pub enum SampleError {
         /// Number of names.
         classes: usize,
     },
+    /// A text that is the name of no class.
+    #[error("feature `{feature}` has {name:?}, which is not among the names of the classes")]
+    ClassName {
+        /// The feature.
+        feature: String,
+        /// The text.
+        name: String,
+    },
     /// The record has no label map.
     #[error("feature `{feature}` of the record has no label map")]
     NoMask {
@@ -325,6 +333,7 @@ impl SampleError {
             SampleError::RawSize { .. } => Some(Damage::PixelsLength),
             SampleError::NoImage
             | SampleError::Class { .. }
+            | SampleError::ClassName { .. }
             | SampleError::NoMask { .. }
             | SampleError::NoFurtherImage { .. }
             | SampleError::Segmentation { .. }

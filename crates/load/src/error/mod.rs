@@ -114,6 +114,14 @@ pub enum Error {
         /// The split, and its dataset.
         split: String,
     },
+    /// Texts are names of classes, and no class has a name.
+    #[error(
+        "`{feature}` has names of classes, and the dataset does not say their ids: give the names in their order as `classes`"
+    )]
+    NoClassNames {
+        /// The feature.
+        feature: String,
+    },
     /// A class is given twice.
     #[error("class {class:?} occurs twice in `classes`: each name once, in the order of their ids")]
     ClassTwice {
@@ -158,7 +166,17 @@ pub enum Error {
     #[error("`flip_index`: {problem}")]
     FlipIndex {
         /// What is wrong.
-        problem: &'static str,
+        problem: String,
+    },
+    /// The keypoints of two splits are not the same.
+    #[error(
+        "the splits have different keypoints: {first}; {second}. Load them apart, or write them with the same points in the same order"
+    )]
+    Keypoints {
+        /// Those of the first.
+        first: String,
+        /// Those of the other.
+        second: String,
     },
     /// A step takes boxes, and the configuration has none.
     #[error("`{step}` takes the boxes of each sample: add `Objects` to the fields")]

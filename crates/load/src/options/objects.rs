@@ -9,6 +9,12 @@ pub const BOXES: &str = "image/object/bbox";
 /// Feature with the class of each object, as `pack` and the writers store it.
 pub const CLASSES: &str = "image/object/class/label";
 
+/// Feature with the name of the class of each object, where their ids are not stored.
+pub const CLASS_NAMES: &str = "image/object/class/text";
+
+/// Feature with the points of each object, as `pack` and the writers store it.
+pub const KEYPOINTS: &str = "image/object/keypoints";
+
 /// Feature with what each object covers, as `pack` and the writers store it.
 pub const SEGMENTATION: &str = "image/object/segmentation";
 
@@ -16,7 +22,8 @@ pub const SEGMENTATION: &str = "image/object/segmentation";
 /// The defaults are what `pack` stores.
 ///
 /// A batch has `"boxes"`, ragged, `[n, 4]` float32: left, top, right and bottom in pixels of the result, clipped to it; `"labels"`,
-/// ragged, int64, if `image/object/class/label` is among the properties; other properties by their feature's name; `"keypoints"`,
+/// ragged, int64, if `image/object/class/label` is among the properties, or where a dataset has only names, the ids of those in
+/// `image/object/class/text`; other properties by their feature's name; `"keypoints"`,
 /// ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result; and `"masks"`, ragged, `[n, H, W]` uint8: 1
 /// where the object is, 0 elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +43,8 @@ pub struct Objects {
     /// Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility 0.
     pub keypoints: Option<String>,
     /// The number that each point has in a mirrored object, as YOLO's `flip_idx`: `[0, 2, 1]` for a nose and two eyes, so that the left
-    /// eye stays the first after a flip. Needed with keypoints and steps that flip; `[0, 1, 2, …]` for points without sides.
+    /// eye stays the first after a flip; `[0, 1, 2, …]` for points without sides. By default as the dataset says of
+    /// `image/object/keypoints`, in numbers or by names such as `left_eye`. Needed with steps that flip where it does not.
     #[schemars(inner(range(max = 4_294_967_295u64)))]
     pub flip_index: Option<Vec<usize>>,
     /// Adds `"masks"`: what each object covers, as pycocotools draws it on the stored image, moved with the image by nearest neighbour.

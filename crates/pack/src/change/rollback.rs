@@ -69,6 +69,7 @@ fn write<P: Place>(dataset: &Dataset, earlier: &Manifest, options: &ChangeOption
         }
         (manifest.image, manifest.label, manifest.label_offset) = (earlier.image, earlier.label, earlier.label_offset);
         (manifest.classes, manifest.splits) = (earlier.classes, earlier.splits);
+        manifest.keypoints = earlier.keypoints;
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
 //! How two manifests, or two plans, differ.
 
-use shardtool_format::manifest::{DType, FeatureType, Manifest};
+use shardtool_format::manifest::{DType, FeatureType, Keypoints, Manifest};
 use std::collections::HashSet;
 
 /// How a new split differs from the dataset that it would join.
@@ -25,6 +25,13 @@ pub enum Difference {
         missing: Vec<FeatureType>,
         /// What only the split has.
         added: Vec<FeatureType>,
+    },
+    /// Other keypoints, or their names are known of one side only.
+    Keypoints {
+        /// Those of the dataset.
+        there: Option<Keypoints>,
+        /// Those of the split.
+        here: Option<Keypoints>,
     },
     /// Appended records have a feature of another type than the dataset.
     OtherType {
@@ -76,6 +83,9 @@ impl Difference {
                 added: only(here_features, there_features),
             });
         }
+        if there.keypoints != here.keypoints {
+            return Some(Difference::Keypoints { there: there.keypoints.clone(), here: here.keypoints.clone() });
+        }
         let requires = |manifest: &Manifest| manifest.without_versions().requires.join(", ");
         let text = |name: &Option<String>| name.clone().unwrap_or("none".to_owned());
         let members = [
@@ -109,6 +119,21 @@ impl std::fmt::Display for Difference {
                 write!(f, "the dataset has {} features{} that the split lacks, ", missing.len(), some(&missing))?;
                 write!(f, "the split has {}{} that the dataset lacks; ", added.len(), some(&added))?;
                 f.write_str("all splits must have the same features with the same types")
+            }
+            Difference::Keypoints { there, here } => {
+                let described = |keypoints: &Option<Keypoints>| match keypoints {
+                    None => "not described".to_owned(),
+                    Some(keypoints) => match keypoints.names.is_empty() {
+                        true => format!("{} without names", keypoints.count()),
+                        false => format!("{}{}", keypoints.count(), some(&keypoints.names)),
+                    },
+                };
+                let (there, here) = (described(there), described(here));
+                write!(
+                    f,
+                    "the keypoints of objects are {there} in the dataset and {here} in the split, or differ in left, right \
+                    and skeleton; all splits must have the same, see --keypoints"
+                )
             }
             Difference::OtherType { name, there, here } => {
                 let (there, here) = (there.name(), here.name());

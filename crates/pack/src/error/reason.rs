@@ -166,6 +166,14 @@ pub enum Reason {
         /// What is expected.
         expected: &'static str,
     },
+    /// Objects with another number of keypoints than the dataset describes.
+    #[error("its objects have {found} keypoints each; those of the dataset have {expected}")]
+    Points {
+        /// Points of each object.
+        found: i64,
+        /// Points that are described.
+        expected: usize,
+    },
     /// A file of annotations, of Pascal VOC or YOLO, that says something else than it may.
     #[error("`{file}`{}: {problem}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
     Annotation {

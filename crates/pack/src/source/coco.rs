@@ -1,12 +1,12 @@
 //! COCO annotation files: images, and the objects in each.
 
 use super::coco_annotation::Annotation;
-use super::coco_captions;
 use super::coco_members::Members;
 use super::coco_panoptic::{PANOPTIC, Panoptic};
 use super::layouts::listed;
 use super::listing::{Entry, Listing};
 use super::objects;
+use super::{coco_captions, coco_keypoints};
 use crate::class_ids;
 use crate::error::SourceError;
 use crate::input::{self, Objects, Times, open_list, place};
@@ -73,7 +73,14 @@ struct Category {
     id: i64,
     name: String,
     #[serde(flatten)]
-    others: BTreeMap<String, IgnoredAny>,
+    others: BTreeMap<String, Value>,
+}
+
+impl Category {
+    /// Returns what it says of its keypoints.
+    fn points(&self) -> [Option<&Value>; 2] {
+        coco_keypoints::MEMBERS.map(|name| self.others.get(name))
+    }
 }
 
 /// Returns whether a file is a COCO annotation file: a JSON object with `images`, `annotations` or `file_name` near its
@@ -103,7 +110,8 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let Document { images, annotations, categories, others } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
     let mut images = images.into_iter().map(Image::named).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let left_out = left_out(&others, &categories);
+    let described = coco_keypoints::of_categories(categories.iter().map(|category| category.points()));
+    let mut left_out = left_out(&others, &categories);
     let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort();
@@ -127,6 +135,13 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
         annotations = annotations.into_iter().map(Annotation::into_caption).collect();
     }
     let keypoints = annotations.iter().any(|annotation| annotation.keypoints.is_some());
+    let described = match described {
+        Ok(described) => described.filter(|_| keypoints),
+        Err(why) => {
+            left_out.push(format!("`keypoints` and `skeleton` of the categories, {why}"));
+            None
+        }
+    };
     for annotation in annotations.iter().filter(|_| !captioned) {
         let category = annotation.category().map_err(wrong)?;
         if !classes.contains_key(&category) {
@@ -185,14 +200,16 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     if let Some(id) = by_image.keys().min() {
         return Err(wrong(format!("annotations of image {id}, which is not among the images")));
     }
-    let schema = SampleSchema { classes: names, images: true, labelled: false, columns };
+    let schema = SampleSchema { classes: names, images: true, labelled: false, columns, keypoints: described };
     Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 
 /// Returns what the file has and the dataset does not, for people.
 fn left_out(others: &BTreeMap<String, IgnoredAny>, categories: &[Category]) -> Vec<String> {
     let file = others.keys().map(|name| format!("the member `{name}` of the file"));
-    let of_categories: BTreeSet<_> = categories.iter().flat_map(|category| category.others.keys()).collect();
+    let of_categories = categories.iter().flat_map(|category| category.others.keys());
+    let of_categories: BTreeSet<_> =
+        of_categories.filter(|name| !coco_keypoints::MEMBERS.contains(&name.as_str())).collect();
     file.chain(of_categories.into_iter().map(|name| format!("`{name}` of the categories"))).collect()
 }
 

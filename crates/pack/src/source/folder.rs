@@ -55,7 +55,8 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
         }
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
-    let schema = SampleSchema { classes: classes.into_names(), images: true, labelled, columns: vec![] };
+    let schema =
+        SampleSchema { classes: classes.into_names(), images: true, labelled, columns: vec![], keypoints: None };
     Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 

@@ -1,7 +1,7 @@
 //! The types of a dataset's features, which splits and records that are added later take: numbers that they do not hold exactly
 //! reject their samples.
 
-use super::{NamedSource, Source};
+use super::{NamedSource, Source, keypoints};
 use crate::error::DestinationError;
 use crate::place::read_manifest;
 use crate::{Error, Options, Reason, Rejection};
@@ -24,16 +24,15 @@ fn manifest(options: &Options) -> Result<Option<Manifest>, Error> {
     Manifest::parse(&json).map(Some).map_err(|source| Error::Destination(wrong(source)))
 }
 
-/// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types.
+/// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types, and keypoints their names.
 ///
 /// # Errors
-/// [`Error::Io`], [`DestinationError::Manifest`].
+/// [`Error::Io`], [`DestinationError::Manifest`], and those of [`keypoints::take`].
 pub(crate) fn take(splits: &mut [NamedSource], options: &Options) -> Result<(), Error> {
-    let Some(manifest) = manifest(options)? else { return Ok(()) };
     let replaced = |there: &Split| splits.iter().any(|here| here.split == there.name);
-    if !options.grows && manifest.splits.iter().all(replaced) {
-        return Ok(());
-    }
+    let manifest = manifest(options)?.filter(|there| options.grows || !there.splits.iter().all(replaced));
+    keypoints::take(splits, options, manifest.as_ref())?;
+    let Some(manifest) = manifest else { return Ok(()) };
     let given = |column: &str| options.columns.iter().any(|(name, _)| name == column);
     let known = |(column, inferred): &(String, DType)| {
         let known = manifest.dtype(column).filter(|known| known != inferred && !given(column))?;

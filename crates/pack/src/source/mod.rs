@@ -8,6 +8,7 @@ pub(crate) mod clips;
 mod coco;
 mod coco_annotation;
 mod coco_captions;
+mod coco_keypoints;
 mod coco_members;
 mod coco_panoptic;
 pub(crate) mod coordinates;
@@ -17,6 +18,7 @@ mod folder;
 mod image_lists;
 mod infer;
 mod json_text;
+pub(crate) mod keypoints;
 pub(crate) mod known_types;
 mod layouts;
 mod list;
@@ -131,9 +133,11 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
         return Err(differing(source, "some of the splits are archives, and others are not"));
     }
     // A dataset knows the names of all its classes; its records know those that occur.
+    let points = dataset.as_ref().and_then(|dataset| dataset.keypoints.clone());
     let known = dataset.filter(|dataset| !dataset.classes.is_empty() && dataset.label_offset == 0);
     let given = given.or(known.map(|dataset| ClassIds::in_order(dataset.classes, Some(source.join(names::MANIFEST)))));
-    for (split, archives) in Archives::of_splits(archives, given, options, progress)? {
+    for (split, mut archives) in Archives::of_splits(archives, given, options, progress)? {
+        archives.schema.keypoints = points.clone().filter(|_| keypoints::has(&archives.schema.columns));
         let inputs = archives.files.iter().map(|file| file.file.name.clone()).collect();
         let source = Source::Archives(Box::new(archives));
         named.push(NamedSource { split, source, inputs, left_out: left_out.clone() });

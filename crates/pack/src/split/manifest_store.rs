@@ -4,6 +4,7 @@ use crate::commit::{Directory, Lock};
 use crate::error::{DestinationError, Difference, ShardError};
 use crate::place::{self, Place};
 use crate::sample::SampleSchema;
+use crate::source::objects;
 use crate::{Error, purged_keys, sample};
 use shardtool_format::manifest::{FeatureType, Manifest, Split};
 use shardtool_format::names;
@@ -27,6 +28,7 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
         label: schema.labelled.then(|| names::CLASS_LABEL.to_owned()),
         features: sample::features(schema),
         classes: schema.classes.clone(),
+        keypoints: schema.keypoints.clone(),
         ..Manifest::new(CREATED_BY)
     }
 }
@@ -51,7 +53,11 @@ pub(crate) fn grown(folder: &Path, schema: Manifest, dataset: &Manifest, split: 
     if !new.is_empty() {
         return Err(refused(Difference::NewFeatures(new)));
     }
+    let without_points = schema.dtype(objects::KEYPOINTS).is_none();
     let mut schema = Manifest { features: dataset.stored_features().to_vec(), ..schema };
+    if without_points {
+        schema.keypoints.clone_from(&dataset.keypoints);
+    }
     if schema.classes.starts_with(&dataset.classes) {
         schema.classes.truncate(dataset.classes.len());
     }

@@ -14,6 +14,8 @@ use shardtool_format::manifest::{Shard, Split};
 /// A checksum of names, sizes and times of the inputs, and of the values that are listed with them.
 const LISTING: &str = "listing_crc32c";
 const ALLOW_EMPTY: &str = "allow_empty";
+/// What the keypoints of objects are.
+pub(crate) const KEYPOINTS: &str = "keypoints";
 
 /// The stage of an unfinished pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,7 @@ impl PlanFile {
         let in_place =
             options.virtual_source.as_ref().map(|source| ("virtual_shards".to_owned(), json!(source.allowed())));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
+        let keypoints = schema.keypoints.as_ref().map(|keypoints| (KEYPOINTS.to_owned(), json!(keypoints)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
         PlanFile(
@@ -90,6 +93,7 @@ impl PlanFile {
                 .chain(arrays)
                 .chain(unit)
                 .chain(annotated)
+                .chain(keypoints)
                 .collect(),
         )
         .with([

@@ -10,7 +10,7 @@ use crate::progress::{Progress, Step, after};
 use crate::sample::SampleSchema;
 use crate::split::files::SplitFiles;
 use crate::split::manifest_store;
-use crate::split::plan_file::PlanFile;
+use crate::split::plan_file::{KEYPOINTS, PlanFile};
 use shardtool_format::manifest::{DType, Manifest, Shard, Split};
 use shardtool_format::names;
 use std::collections::BTreeMap;
@@ -175,6 +175,7 @@ fn schema(plan: &PlanFile) -> SampleSchema {
         classes: plan.member("class_names").unwrap_or_default(),
         images: plan.member("with_images").unwrap_or(true),
         labelled: plan.member("labels").unwrap_or(false),
+        keypoints: plan.member(KEYPOINTS),
         columns: features.into_iter().filter_map(|(name, text)| Some((name, DType::from_name(&text)?))).collect(),
     }
 }

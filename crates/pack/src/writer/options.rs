@@ -3,9 +3,9 @@
 use crate::array::ArrayColumn;
 use crate::options::{Annotated, BoxUnit, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
-use crate::{Error, Options, Shards, sample};
+use crate::{Error, Options, Shards, sample, source};
 use shardtool_decode::{FloatRange, Limits, Truncated};
-use shardtool_format::manifest::DType;
+use shardtool_format::manifest::{DType, Keypoints};
 use std::path::PathBuf;
 
 /// Options of a [`super::Writer`]. Start from [`WriterOptions::new`] and set what differs.
@@ -25,6 +25,8 @@ pub struct WriterOptions {
     /// Whether samples have labels. `Some(false)` with `classes`: the classes are those of objects, as in detection. Default: if there
     /// are classes.
     pub labels: Option<bool>,
+    /// What the keypoints of objects are (`image/object/keypoints`). Default: not known.
+    pub keypoints: Option<Keypoints>,
     /// Whether samples have images. Default: yes.
     pub images: bool,
     /// A shard ends after the record with which it reaches this many bytes. Default 256 MiB.
@@ -74,6 +76,7 @@ impl Default for WriterOptions {
             arrays: vec![],
             classes: vec![],
             labels: None,
+            keypoints: None,
             images: true,
             shard_size: 256 << 20,
             part: None,
@@ -112,6 +115,12 @@ impl WriterOptions {
     #[must_use]
     pub fn with_labels(self, labels: bool) -> Self {
         WriterOptions { labels: Some(labels), ..self }
+    }
+
+    /// Sets what the keypoints of objects are.
+    #[must_use]
+    pub fn with_keypoints(self, keypoints: Keypoints) -> Self {
+        WriterOptions { keypoints: Some(keypoints), ..self }
     }
 
     /// Returns the defaults for the folder of a dataset and a split.
@@ -161,8 +170,10 @@ impl WriterOptions {
         if classes.windows(2).any(|pair| pair[0] == pair[1]) || classes.first().is_some_and(|name| name.is_empty()) {
             return Err(Error::Option { option: "classes", expected: "different, non-empty names" });
         }
+        source::keypoints::check(self.keypoints.as_ref(), &columns)?;
         let labelled = self.labels.unwrap_or(!self.classes.is_empty());
-        let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns };
+        let keypoints = self.keypoints.clone();
+        let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns, keypoints };
         Ok((options, schema))
     }
 }

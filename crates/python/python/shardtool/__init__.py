@@ -17,7 +17,6 @@ from typing import NoReturn
 from . import errors
 from .arrays import Array
 from .batches import Batch, Ragged, image_label
-from .boxes import flip_index
 from .buckets import AspectRatioBuckets, shapes_within
 from ._shardtool import VERSION as __version__
 from ._shardtool import Columns, Dataset, DeviceArray, Shard, Split
@@ -25,6 +24,7 @@ from .display import Record, show
 from .errors import *  # noqa: F403
 from .fields import Views, five_crop
 from .indexing import index, open
+from .keypoints import Keypoints, flip_index
 from .loader import Loader, Stats
 from .options import (
     Arrays,
@@ -122,6 +122,7 @@ __all__ = [
     "HorizontalFlip",
     "Image",
     "Interleaved",
+    "Keypoints",
     "LengthBuckets",
     "Letterbox",
     "Loader",

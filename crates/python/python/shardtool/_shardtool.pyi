@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NoReturn, final, overload
 import numpy as np
 
 from shardtool.display import Html, Record
+from shardtool.keypoints import Keypoints
 
 __all__ = [
     "Columns",
@@ -146,6 +147,10 @@ class Dataset:
     @property
     def path(self) -> Path | str:
         """The path that the dataset was opened with; of a dataset in a store, the URL, a `str`."""
+
+    @property
+    def keypoints(self) -> Keypoints | None:
+        """What the keypoints of objects are; `None` if it is not known."""
 
     @property
     def classes(self) -> list[str]:
@@ -392,6 +397,10 @@ class Split:
         """The path that the dataset was opened with; of a dataset in a store, the URL, a `str`."""
 
     @property
+    def keypoints(self) -> Keypoints | None:
+        """What the keypoints of objects are; `None` if it is not known."""
+
+    @property
     def classes(self) -> list[str]:
         """Class names, by class id; empty if classes have no names."""
 
@@ -563,6 +572,7 @@ def shapes_within(step: int, cells: int, ratio: int) -> list[tuple[int, int]]:
 def apply_operations(pixels: bytes, shape: tuple[int, ...], operations: str) -> bytes:
     """Applies a list of operations, as JSON, to an image of this shape."""
 
+def flip_index(names: Sequence[str], /) -> list[int]: ...
 def class_names(splits: Sequence[Split], classes: str, /) -> list[str]: ...
 def labels(splits: Sequence[Split], classes: str, /) -> np.ndarray: ...
 def rarest_labels(labels: bytes, lengths: bytes, /) -> np.ndarray: ...

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from . import _shardtool, packing
 from .arrays import Array
 from .errors import DatasetError
+from .keypoints import Keypoints
 from .launch import warn
 
 __all__ = ["index", "open"]
@@ -36,6 +37,7 @@ def index(
     first_pixel: Literal[0, 1] = 1,
     box_unit: Literal["pixel", "fraction"] | None = None,
     annotated: Literal["coded", "upright"] | None = None,
+    keypoints: Keypoints | None = None,
     images: str | os.PathLike[str] | None = None,
     truncated: Literal["error", "fill"] = "error",
     on_error: Literal["skip", "fail"] = "skip",
@@ -65,7 +67,7 @@ def index(
         source.
     split, splits, shard_size, shards, seed, jobs, classes, kind, map, member_key, label_offset, columns, fps, boxes
         As of `pack`.
-    first_pixel, box_unit, annotated, images, truncated, on_error, allow_empty, jpeg_entries, ignore_times
+    first_pixel, box_unit, annotated, keypoints, images, truncated, on_error, allow_empty, jpeg_entries, ignore_times
         As of `pack`.
     single_writer, wait, progress
         As of `pack`.

@@ -12,6 +12,7 @@ from . import _shardtool
 from .arrays import Array
 from .checks import pair, real, whole
 from .errors import OptionTypeError
+from .keypoints import Keypoints, checked
 from .launch import warn
 from .progress import reporter
 
@@ -107,6 +108,7 @@ def pack(
     first_pixel: Literal[0, 1] = 1,
     box_unit: Literal["pixel", "fraction"] | None = None,
     annotated: Literal["coded", "upright"] | None = None,
+    keypoints: Keypoints | None = None,
     images: str | os.PathLike[str] | None = None,
     pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
     zstd_level: int = 3,
@@ -188,6 +190,9 @@ def pack(
     annotated
         The image that they refer to, if it has an EXIF orientation: `"coded"` or `"upright"`. Default: the one whose size the
         columns `width` and `height` give (those of an image in a COCO file); without these, such images are rejected.
+    keypoints
+        What the keypoints are: `Keypoints(names, …)`. Default: as the categories of a COCO file or the `data.yaml` of YOLO say, else
+        as the dataset says that the split is added to.
     images
         Folder of the images of a COCO annotation file. Default: the folder of that file.
     pixels
@@ -277,6 +282,7 @@ def _prepare(options: dict[str, Any]) -> Any:
     if float_range is not None:
         options["float_range"] = pair("float_range", float_range)
     options["wait"] = real("wait", options["wait"])
+    checked(options["keypoints"])
     if options["map"] is not None and not isinstance(options["map"], Mapping):
         raise OptionTypeError(f"`map` is {options['map']!r}: expected a dict of the names of features and of fields or patterns")
     options["map"] = list((options["map"] or {}).items())

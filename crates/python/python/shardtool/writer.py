@@ -13,6 +13,7 @@ from . import _shardtool
 from .arrays import Array
 from .checks import pair
 from .errors import OptionError, OptionTypeError, UsageError
+from .keypoints import Keypoints, checked
 from .packing import Packed
 from .objects import Boxes
 from .values import Kind, convert_features, infer_features, to_image
@@ -65,6 +66,8 @@ class Writer:
         top, right, bottom.
     box_unit, annotated
         Unit of these boxes and keypoints, and the image that they refer to: as for `pack`.
+    keypoints
+        What the keypoints are: `Keypoints(names, …)`. Default: not known; samples of a dataset that says it need it.
     shard_size
         A shard ends after the record that brings it to at least this many bytes: an int, or text such as `"256MiB"`
         (the default).
@@ -114,6 +117,7 @@ class Writer:
         boxes: Boxes = "xywh",
         box_unit: Literal["pixel", "fraction"] | None = None,
         annotated: Literal["coded", "upright"] | None = None,
+        keypoints: Keypoints | None = None,
         shard_size: int | str | None = None,
         part: tuple[int, int] | None = None,
         pixels: Literal["encoded", "raw", "raw-zstd"] = "encoded",
@@ -134,6 +138,7 @@ class Writer:
             raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy"')
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
+        checked(keypoints)
         self._options = {**options, "classes": list(classes)}
         self._features: dict[str, Kind | Array] | None = None
         if features is not None:

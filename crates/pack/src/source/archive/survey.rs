@@ -244,7 +244,7 @@ impl Survey {
             Ok((name, dtype))
         });
         let columns = columns.collect::<Result<_, Error>>()?;
-        let schema = SampleSchema { classes: class_names, images: true, labelled, columns };
+        let schema = SampleSchema { classes: class_names, images: true, labelled, columns, keypoints: None };
         Ok(SurveyResult { schema, labels })
     }
 }

@@ -5,6 +5,7 @@
 
 mod map;
 
+use super::keypoints;
 use super::objects::{AREA, BBOX, KEYPOINTS};
 use crate::options::BoxUnit;
 use crate::sample::{SampleSchema, Values};
@@ -32,13 +33,15 @@ pub(crate) struct ImageSizes {
 /// Converts a sample's coordinates to the image as stored.
 ///
 /// # Errors
-/// [`Reason::Objects`], [`Reason::AnnotatedSize`], [`Reason::AnnotatedFrame`], [`Reason::Unit`], [`Reason::BoxOutside`].
+/// [`Reason::Objects`], [`Reason::AnnotatedSize`], [`Reason::AnnotatedFrame`], [`Reason::Unit`], [`Reason::BoxOutside`],
+/// [`Reason::Points`].
 pub(crate) fn stored<'v>(
     schema: &SampleSchema,
     values: &'v [Values],
     image: Option<&ImageSizes>,
     options: &Options,
 ) -> Result<Cow<'v, [Values]>, Reason> {
+    keypoints::check_count(schema, values)?;
     let mut out = Cow::Borrowed(values);
     let columns = || schema.columns.iter().zip(values).map(|((name, _), values)| (name.as_str(), values));
     let turned = image.is_some_and(|image| image.turned);

@@ -107,8 +107,13 @@ pub(super) fn list(
             images.add(image.clone(), path, values)?;
         }
         let Images { entries, rejected, .. } = images;
-        let schema =
-            SampleSchema { classes: classes.names().to_vec(), images: true, labelled: false, columns: columns.clone() };
+        let schema = SampleSchema {
+            classes: classes.names().to_vec(),
+            images: true,
+            labelled: false,
+            columns: columns.clone(),
+            keypoints: None,
+        };
         listings.push((
             split,
             Listing { entries, schema, rejected, left_out: vec![], root: root.to_owned(), stored: false },

@@ -83,7 +83,13 @@ pub(super) fn list(
         }
         labelled |= background < all;
         let Images { entries, rejected, .. } = images;
-        let schema = SampleSchema { classes: names.clone(), images: true, labelled: false, columns: columns.clone() };
+        let schema = SampleSchema {
+            classes: names.clone(),
+            images: true,
+            labelled: false,
+            columns: columns.clone(),
+            keypoints: config.keypoints.clone(),
+        };
         let listing = Listing { entries, schema, rejected, left_out: vec![], root: root.clone(), stored: false };
         listings.push((split, listing));
     }

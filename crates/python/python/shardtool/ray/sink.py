@@ -12,6 +12,7 @@ from .. import _shardtool
 from ..arrays import Array
 from ..checks import pair
 from ..errors import OptionError, PackError
+from ..keypoints import Keypoints, checked
 from ..objects import Boxes
 from ..packing import Packed
 from ..values import Kind, convert_features, to_image
@@ -50,8 +51,8 @@ class Sink(Datasink):
         Names of columns by their use: `{"image": "jpg", "label": "cls", "key": "__key__"}`. Default: `image`, `label`, `key`.
         Without an image's column, `path` names the file of the image; without a key's column, it is the key. Without both, the
         numbers of the task and of the row are the key.
-    boxes, box_unit, annotated
-        Format and unit of the boxes of `objects`, and the image that they refer to: as for `Writer`.
+    boxes, box_unit, annotated, keypoints
+        Format and unit of the boxes of `objects`, the image that they refer to, and what keypoints are: as for `Writer`.
     on_error
         `"skip"` leaves out rows that cannot be stored and lists them, with the reason, in `rejected-SPLIT.jsonl`; `"fail"` ends
         the write.
@@ -88,6 +89,7 @@ class Sink(Datasink):
         boxes: Boxes = "xywh",
         box_unit: Literal["pixel", "fraction"] | None = None,
         annotated: Literal["coded", "upright"] | None = None,
+        keypoints: Keypoints | None = None,
         on_error: Literal["skip", "fail"] = "skip",
         min_rows_per_shard: int | None = None,
         single_writer: bool = False,
@@ -127,6 +129,7 @@ class Sink(Datasink):
             "sha256": sha256,
             "box_unit": box_unit,
             "annotated": annotated,
+            "keypoints": checked(keypoints),
         }
         self._features: dict[str, Kind | Array] = dict(features or {})
         self._labels, self._images, self._boxes, self._on_error = labels, images, boxes, on_error

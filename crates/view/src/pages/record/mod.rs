@@ -2,6 +2,7 @@
 
 mod bytes;
 mod covered;
+mod keypoints;
 mod overlay;
 
 use super::{Place, frame};

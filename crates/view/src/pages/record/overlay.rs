@@ -1,16 +1,18 @@
 //! What is drawn over an image: boxes, keypoints, what objects cover, and the rows at which JPEG decoding can start.
 
 use super::covered::Covered;
+use super::keypoints::Skeletons;
 use crate::app::SplitView;
 use crate::picture::Stored;
 use crate::text;
 use maud::{Markup, html};
 use shardtool_decode::{Orientation, Plan};
+use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Example, Feature};
-use shardtool_load::{BOXES, CLASSES, SEGMENTATION};
+use shardtool_load::{BOXES, CLASS_NAMES, CLASSES, SEGMENTATION};
 
 /// Objects that are drawn, at most.
-const MOST: usize = 500;
+pub(super) const MOST: usize = 500;
 
 /// Colours of classes in `view.css`: `.class-0` and so on.
 const COLOURS: i64 = 10;
@@ -23,7 +25,7 @@ pub(crate) struct Overlay {
     orientation: u8,
     boxes: Vec<Object>,
     covered: Vec<Covered>,
-    points: Vec<[f64; 2]>,
+    points: Skeletons,
     /// Offsets from the top.
     entries: Vec<f64>,
 }
@@ -46,22 +48,16 @@ impl Overlay {
     ) -> Self {
         let size = Orientation::from_exif(stored.orientation).size(stored.size);
         let entries = entries.map_or(vec![], |payload| entry_rows(stored, payload));
-        let (mut boxes, mut covered, mut points) = (vec![], vec![], vec![]);
+        let (mut boxes, mut covered, mut points) = (vec![], vec![], Skeletons::default());
         if let Some(example) = example {
             boxes = objects(view, stored, example);
             covered = covered_by(stored, example);
-            let named = |name: &str| name.ends_with("keypoints");
-            for (_, feature) in example.features().iter().filter(|(name, _)| named(name)) {
-                for point in floats(Some(*feature)).chunks_exact(3).filter(|point| point[2] > 0.0).take(MOST) {
-                    let [x, y, ..] = scaled([point[0], point[1], 0.0, 0.0], stored.size);
-                    points.push([x, y]);
-                }
-            }
+            points = Skeletons::of(example, stored, view.keypoints());
         }
         Overlay { size, stored: stored.size, orientation: stored.orientation, boxes, covered, points, entries }
     }
 
-    /// Returns the boxes of what a trainer sees, where the plan of its pixels puts them. As in a loader, boxes that become
+    /// Returns the boxes and keypoints of what a trainer sees, where the plan of its pixels puts them. As in a loader, boxes that become
     /// narrower or lower than a pixel are left out.
     pub(crate) fn drawn(view: &SplitView, stored: &Stored<'_>, example: Option<&Example<'_>>, plan: &Plan) -> Self {
         let boxes = example.map_or(vec![], |example| objects(view, stored, example)).into_iter().enumerate();
@@ -72,9 +68,10 @@ impl Overlay {
         });
         let covered = example.map_or(vec![], |example| covered_by(stored, example));
         let covered = covered.iter().map(|covered| covered.moved(plan)).collect();
-        let size = plan.output_size();
+        let points = example.map_or(Skeletons::default(), |example| Skeletons::of(example, stored, view.keypoints()));
+        let (size, points) = (plan.output_size(), points.moved(plan));
         let boxes = boxes.collect();
-        Overlay { size, stored: size, orientation: 1, boxes, covered, points: vec![], entries: vec![] }
+        Overlay { size, stored: size, orientation: 1, boxes, covered, points, entries: vec![] }
     }
 
     /// Returns the names of the layers that have shapes, and how many.
@@ -120,11 +117,7 @@ impl Overlay {
                             }
                         }
                     }
-                    g.points data-layer="keypoints" {
-                        @for [x, y] in &self.points {
-                            circle cx=(format!("{x:.1}")) cy=(format!("{y:.1}")) r=(format!("{:.2}", 3.5 * unit)) {}
-                        }
-                    }
+                    (self.points.svg(unit))
                 }
             }
         }
@@ -147,7 +140,8 @@ impl Overlay {
     }
 }
 
-fn floats(feature: Option<Feature<'_>>) -> Vec<f64> {
+/// Returns the numbers of a feature; none of another type.
+pub(super) fn floats(feature: Option<Feature<'_>>) -> Vec<f64> {
     match feature {
         Some(Feature::Float(list)) => list.iter().take(4 * MOST).map(f64::from).collect(),
         _ => vec![],
@@ -155,7 +149,7 @@ fn floats(feature: Option<Feature<'_>>) -> Vec<f64> {
 }
 
 /// Returns coordinates in pixels. Stored ones are fractions of the width and height, unless one is larger than 1.5.
-fn scaled(values: [f64; 4], (width, height): (u32, u32)) -> [f64; 4] {
+pub(super) fn scaled(values: [f64; 4], (width, height): (u32, u32)) -> [f64; 4] {
     let pixels = values.iter().any(|value| value.abs() > 1.5);
     let (x, y) = if pixels { (1.0, 1.0) } else { (width.into(), height.into()) };
     let bound = |value: f64, side: u32| if value.is_finite() { value.clamp(0.0, side.into()) } else { 0.0 };
@@ -171,29 +165,40 @@ fn labels(example: &Example<'_>) -> Vec<i64> {
     }
 }
 
-/// Returns the number of the colour of a class.
-fn colour(label: Option<i64>) -> i64 {
-    label.unwrap_or(0).rem_euclid(COLOURS)
+/// Returns the number of the colour of each object: that of its class, by its id or, without ids, by its name.
+fn colours(example: &Example<'_>) -> Vec<i64> {
+    let mut classes = labels(example);
+    if classes.is_empty() {
+        let names = example.byte_strings(CLASS_NAMES).unwrap_or_default();
+        classes.extend(names.into_iter().take(MOST).map(|name| i64::from(crc32c(name))));
+    }
+    classes.into_iter().map(|class| class.rem_euclid(COLOURS)).collect()
 }
 
 /// Returns what the objects of a record cover, in pixels of the stored image.
 fn covered_by(stored: &Stored<'_>, example: &Example<'_>) -> Vec<Covered> {
-    let (labels, texts) = (labels(example), example.byte_strings(SEGMENTATION).unwrap_or_default());
+    let (colours, texts) = (colours(example), example.byte_strings(SEGMENTATION).unwrap_or_default());
     let texts = texts.into_iter().take(MOST).enumerate();
-    Covered::of(texts.map(|(at, text)| (text, colour(labels.get(at).copied()))), stored.size)
+    Covered::of(texts.map(|(at, text)| (text, colours.get(at).copied().unwrap_or_default())), stored.size)
 }
 
 /// Returns the boxes of a record in pixels of the stored image, with their classes.
 fn objects(view: &SplitView, stored: &Stored<'_>, example: &Example<'_>) -> Vec<Object> {
     let labels = labels(example);
+    let (names, colours) = (example.byte_strings(CLASS_NAMES).unwrap_or_default(), colours(example));
     let corners = floats(example.get(BOXES));
     let boxes = corners.as_chunks::<4>().0.iter().take(MOST).enumerate();
     let object = |(at, corners): (usize, &[f64; 4])| {
         let label = labels.get(at).copied();
+        let text = names.get(at).filter(|_| label.is_none());
         Object {
             corners: scaled(*corners, stored.size),
-            name: label.map_or_else(String::new, |label| view.class_name(label)),
-            colour: colour(label),
+            name: match (label, text) {
+                (Some(label), _) => view.class_name(label),
+                (None, Some(name)) => text::printable(name),
+                (None, None) => String::new(),
+            },
+            colour: colours.get(at).copied().unwrap_or_default(),
         }
     };
     boxes.map(object).collect()

@@ -1,0 +1,340 @@
+"""Keypoints keep their names, their sides and their lines from the annotations to the batch: what flips, what joins, what is refused."""
+
+import io
+import json
+import os
+import subprocess
+import urllib.request
+
+import numpy as np
+import pytest
+import shardtool as st
+from PIL import Image
+
+SHARDTOOL = os.environ.get("SHARDTOOL", "shardtool")
+NAMES = ("nose", "left_eye", "right_eye")
+SKELETON = ((0, 1), (2, 0))
+#: The colour of each point in the stored images.
+COLOURS = {"nose": (0, 255, 0), "left_eye": (255, 0, 0), "right_eye": (0, 0, 255)}
+FEATURE = "image/object/keypoints"
+WIDTH, HEIGHT = 40, 24
+#: A step that leaves the images as they are.
+SAME = st.CenterCrop((HEIGHT, WIDTH))
+
+
+def face(number):
+    """Returns a PNG with a point of each colour, and where they are: x and y of the pixels."""
+    pixels = np.full((HEIGHT, WIDTH, 3), 90, np.uint8)
+    places = [(18 + number % 3, 14), (10 + number % 5, 6), (28, 7)]
+    for name, (x, y) in zip(NAMES, places, strict=True):
+        pixels[y, x] = COLOURS[name]
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue(), places
+
+
+def coco(folder, categories, count=6, points=None):
+    """Writes images with a face each, and their file of annotations; the centre of a pixel is half a pixel from its edge."""
+    folder.mkdir()
+    images, annotations = [], []
+    for number in range(count):
+        data, places = face(number)
+        (folder / f"{number}.png").write_bytes(data)
+        images.append({"id": number, "file_name": f"{number}.png", "width": WIDTH, "height": HEIGHT})
+        stored = [value for x, y in places for value in (x + 0.5, y + 0.5, 2)]
+        annotations.append(
+            {"id": number, "image_id": number, "category_id": categories[0]["id"], "bbox": [2, 2, 36, 20], "area": 720,
+             "iscrowd": 0, "keypoints": stored if points is None else points, "num_keypoints": 3}
+        )  # fmt: skip
+    path = folder / "annotations.json"
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    return path
+
+
+def person(**members):
+    """A category as the files of COCO have it: pairs from 1."""
+    described = {"keypoints": list(NAMES), "skeleton": [[a + 1, b + 1] for a, b in SKELETON]}
+    return {"id": 1, "name": "person", "supercategory": "being", **described, **members}
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faces")
+    packed = st.pack(coco(folder / "coco", [person()]), folder / "dataset", seed=None)
+    assert (packed.images, packed.rejected) == (6, 0)
+    # Only what is not kept is named.
+    assert packed.left_out == ("`supercategory` of the categories",)
+    return folder / "dataset"
+
+
+def colour_at(batch, row, point):
+    """Returns the colour of the pixel in which a point lies."""
+    x, y, visibility = batch["keypoints"].row(row).reshape(-1, 3)[point]
+    assert visibility == 2
+    return tuple(int(value) for value in batch["image"][row, int(y), int(x)])
+
+
+def check_colours(split, flipped, **objects):
+    """Checks that each point lies on the pixel of its name; in mirrored images, that of the other side is on its place."""
+    steps = [st.RandomHorizontalFlip(1.0 if flipped else 0.0)]
+    loader = st.Loader(split, len(split), [st.Image([SAME, *steps]), st.Objects(keypoints=FEATURE, **objects)])
+    (batch,) = loader
+    other = {"left_eye": "right_eye", "right_eye": "left_eye"} if flipped else {}
+    for row in range(len(split)):
+        for point, name in enumerate(NAMES):
+            assert colour_at(batch, row, point) == COLOURS[other.get(name, name)]
+
+
+def test_the_points_of_coco_keep_names_sides_and_lines(faces):
+    dataset = st.Dataset(faces)
+    assert dataset.keypoints == st.Keypoints(NAMES, skeleton=SKELETON) == dataset.split("train").keypoints
+    train = dataset.split("train")
+    check_colours(train, False)
+    # By the names, which the user need not repeat.
+    check_colours(train, True)
+    check_colours(train, True, flip_index=[0, 2, 1])
+    with pytest.raises(AssertionError):
+        check_colours(train, True, flip_index=[0, 1, 2])
+    with pytest.raises(st.OptionError, match="it has 2 numbers, and the objects of the dataset have 3 points"):
+        check_colours(train, True, flip_index=[1, 0])
+
+
+def test_names_that_do_not_say_the_sides_are_asked_about(tmp_path):
+    for number, names in enumerate((["nose", "lankle", "rankle"], ["nose", "left_eye", "eye"])):
+        split = packed(tmp_path, number, names)
+        with pytest.raises(st.OptionError, match=r'the dataset names its points, but has "(lankle|left_eye)"'):
+            check_colours(split, True)
+        check_colours(split, True, flip_index=[0, 2, 1])
+    # Without sides, nothing says that the points have none.
+    with pytest.raises(st.OptionError, match="a step flips"):
+        check_colours(packed(tmp_path, 9, ["nose", "thumb", "index"]), True)
+
+
+def packed(folder, number, names):
+    """Returns the split of a COCO file whose points have these names."""
+    category = person(keypoints=names, skeleton=[])
+    st.pack(coco(folder / f"coco-{number}", [category]), folder / f"dataset-{number}")
+    return st.Dataset(folder / f"dataset-{number}").split("train")
+
+
+def test_what_the_manifest_cannot_say_is_named(tmp_path):
+    categories = [person(), person(id=2, name="dog", keypoints=["nose", "left_ear", "right_ear"])]
+    result = st.pack(coco(tmp_path / "two", categories), tmp_path / "a")
+    assert any("`keypoints` and `skeleton` of the categories, which are not the same" in text for text in result.left_out)
+    assert st.Dataset(tmp_path / "a").keypoints is None
+    wrong = [person(skeleton=[[1, 9]]), person(keypoints=["a", "a", "b"]), person(keypoints="nose"), person(skeleton=[[0, 1]])]
+    for number, category in enumerate(wrong):
+        result = st.pack(coco(tmp_path / f"wrong-{number}", [category]), tmp_path / f"b-{number}")
+        assert result.images == 6 and any("of the categories, " in text for text in result.left_out), category
+        assert st.Dataset(tmp_path / f"b-{number}").keypoints is None
+    # Names of another number of points than the annotations have.
+    with pytest.raises(st.PackError, match="its objects have 3 keypoints each; those of the dataset have 2"):
+        st.pack(coco(tmp_path / "few", [person(keypoints=["nose", "chin"], skeleton=[])]), tmp_path / "c", on_error="fail")
+
+
+def yolo(root, more, points=3):
+    """Writes a dataset of YOLO with a face in each image."""
+    for name in ("images/train", "labels/train"):
+        (root / name).mkdir(parents=True)
+    for number in range(4):
+        data, places = face(number)
+        (root / f"images/train/{number}.png").write_bytes(data)
+        values = [f"{(x + 0.5) / WIDTH} {(y + 0.5) / HEIGHT} 2" for x, y in places]
+        (root / f"labels/train/{number}.txt").write_text(f"0 0.5 0.5 0.9 0.8 {' '.join(values[:points])}\n")
+    (root / "data.yaml").write_text(f"train: images/train\nnames: [person]\nkpt_shape: [{points}, 3]\n{more}")
+    return root
+
+
+def test_the_points_of_yolo(tmp_path):
+    st.pack(yolo(tmp_path / "numbers", "flip_idx: [0, 2, 1]\n"), tmp_path / "a")
+    assert st.Dataset(tmp_path / "a").keypoints == st.Keypoints(flip_index=[0, 2, 1])
+    check_colours(st.Dataset(tmp_path / "a").split("train"), True)
+    names = "kpt_names:\n  0:\n    - nose\n    - left_eye\n    - right_eye\n"
+    st.pack(yolo(tmp_path / "names", f"flip_idx: [0, 2, 1]\n{names}"), tmp_path / "b")
+    assert st.Dataset(tmp_path / "b").keypoints == st.Keypoints(NAMES, flip_index=[0, 2, 1])
+    for number, (more, message) in enumerate(
+        (
+            ("flip_idx: [0, 1]\n", "`flip_idx` is the number of each of the 3 keypoints"),
+            ("flip_idx: [1, 2, 0]\n", "two flips restore the order"),
+            ("kpt_names:\n  0: [a, b]\n", "`kpt_names` has 2 names, and `kpt_shape` 3 keypoints"),
+            ("kpt_names: nose\n", "`kpt_names` is a list of names"),
+        )
+    ):
+        with pytest.raises(st.PackError, match=message):
+            st.pack(yolo(tmp_path / f"wrong-{number}", more), tmp_path / f"c-{number}")
+
+
+def rows(count, points=NAMES):
+    """Samples of a writer, with as many points as there are names."""
+    for number in range(count):
+        data, places = face(number)
+        values = [[v for x, y in (places * 2)[: len(points)] for v in (x + 0.5, y + 0.5, 2)]]
+        yield {"key": f"row-{number}", "image": data, "objects": {"bbox": [[2, 2, 36, 20]], "category": [0], "keypoints": values}}
+
+
+def write(folder, split="train", keypoints=None, points=NAMES, **options):
+    with st.Writer(folder, split, classes=["person"], labels=False, keypoints=keypoints, **options) as writer:
+        writer.write_many(rows(4, points))
+    return st.Dataset(folder)
+
+
+def test_writers_say_what_points_are(tmp_path):
+    described = st.Keypoints(NAMES, [0, 2, 1], SKELETON)
+    dataset = write(tmp_path / "a", keypoints=described)
+    assert dataset.keypoints == described
+    check_colours(dataset.split("train"), True)
+    with pytest.raises(st.PackError, match="3 .`nose`, `left_eye`, `right_eye`. in the dataset and not described in the split"):
+        write(tmp_path / "a", "val")
+    with pytest.raises(st.PackError, match="keypoints of objects are 3"):
+        write(tmp_path / "a", "val", st.Keypoints(["nose", "right_eye", "left_eye"]))
+    with pytest.raises(st.PackError, match="its objects have 2 keypoints each; those of the dataset have 3"):
+        write(tmp_path / "b", keypoints=described, points=NAMES[:2])
+    assert write(tmp_path / "a", "val", described).keypoints == described
+    for part in range(2):
+        with st.Writer(tmp_path / "parts", classes=["person"], labels=False, keypoints=described, part=(part, 2)) as writer:
+            writer.write_many({**row, "key": f"{part}-{row['key']}"} for row in rows(2))
+    st.commit(tmp_path / "parts")
+    assert st.Dataset(tmp_path / "parts").keypoints == described
+    for wrong in (st.Keypoints(["a", "a"]), st.Keypoints(["a"], [0, 1]), st.Keypoints(NAMES, skeleton=[(0, 3)]), st.Keypoints()):
+        with pytest.raises(st.OptionError, match="keypoints"):
+            write(tmp_path / "wrong", keypoints=wrong)
+    with pytest.raises(st.OptionTypeError, match="expected `shardtool.Keypoints"):
+        write(tmp_path / "wrong", keypoints={"names": NAMES})
+    with pytest.raises(st.OptionError, match="samples with the feature image/object/keypoints"), st.Writer(
+        tmp_path / "none", features={"n": "int64"}, labels=False, images=False, keypoints=described
+    ):
+        pass
+
+
+def test_every_command_keeps_what_points_are(faces, tmp_path):
+    described = st.Dataset(faces).keypoints
+
+    def run(*arguments):
+        done = subprocess.run([SHARDTOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, (arguments, done.stderr)
+        return done.stdout
+
+    run("copy", faces, tmp_path / "copy")
+    run("reshard", faces, tmp_path / "resharded", "--shards", 2)
+    run("clone", tmp_path / "copy", "--out", tmp_path / "clone")
+    st.pack(coco(tmp_path / "coco", [person()]), tmp_path / "val", split="val")
+    run("merge", tmp_path / "merged", faces, tmp_path / "val")
+    for name in ("copy", "resharded", "clone", "merged"):
+        assert st.Dataset(tmp_path / name, source=tmp_path if name == "clone" else None).keypoints == described, name
+    unnamed = [person(keypoints=[], skeleton=[])]
+    st.pack(coco(tmp_path / "unnamed", unnamed), tmp_path / "numbers", split="test")
+    refused = subprocess.run([SHARDTOOL, "merge", tmp_path / "no", faces, tmp_path / "numbers"], capture_output=True, text=True, timeout=120)
+    assert refused.returncode == 2 and "not described in the split" in refused.stderr
+    changed = tmp_path / "copy"
+    st.Dataset(changed).delete(keys=["0.png"])
+    assert st.Dataset(changed).keypoints == described
+    check_colours(st.Dataset(changed).split("train"), True)
+    more = coco(tmp_path / "more", [person()], 3)
+    for path in more.parent.glob("*.png"):
+        path.rename(path.with_name(f"more-{path.name}"))
+    more.write_text(more.read_text().replace('"file_name": "', '"file_name": "more-'))
+    st.Dataset(changed).append(more)
+    assert len(st.Dataset(changed).split("train")) == 8 and st.Dataset(changed).keypoints == described
+    other = coco(tmp_path / "other", [person(keypoints=["nose", "right_eye", "left_eye"])], 2)
+    with pytest.raises(st.PackError, match="keypoints of objects are 3"):
+        st.Dataset(changed).append(other)
+    st.Dataset(changed).rollback(1)
+    assert st.Dataset(changed).keypoints == described
+    # A dataset is a source, too.
+    st.pack(faces, tmp_path / "again")
+    assert st.Dataset(tmp_path / "again").keypoints == described
+    found = json.loads(run("info", faces, "--json"))["keypoints"]
+    assert found == {"names": list(NAMES), "skeleton": [list(pair) for pair in SKELETON]}
+    assert "keypoints of each object: 3\n  nose, left_eye, right_eye\n" in run("info", faces)
+
+
+def test_a_source_in_place_says_what_points_are(tmp_path):
+    st.index(coco(tmp_path / "coco", [person()]), tmp_path / "dataset")
+    dataset = st.Dataset(tmp_path / "dataset", source=tmp_path / "coco")
+    assert dataset.keypoints == st.Keypoints(NAMES, skeleton=SKELETON)
+    check_colours(dataset.split("train"), True)
+
+
+def jsonl(folder, count=3, points=NAMES):
+    """Writes a list of images with objects."""
+    folder.mkdir()
+    lines = []
+    for row in rows(count, points):
+        (folder / f"{row['key']}.png").write_bytes(row["image"])
+        lines.append(json.dumps({"path": f"{row['key']}.png", "objects": row["objects"]}))
+    path = folder / "rows.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_list_gets_its_points_from_a_file_or_from_the_dataset(faces, tmp_path):
+    source, described = jsonl(tmp_path / "rows"), tmp_path / "keypoints.json"
+    described.write_text(json.dumps({"names": NAMES, "skeleton": SKELETON}))
+
+    def pack(name, *more):
+        return subprocess.run(
+            [SHARDTOOL, "pack", source, tmp_path / name, *more], capture_output=True, text=True, timeout=120
+        )
+
+    assert pack("a", "--keypoints", described).returncode == 0
+    assert st.Dataset(tmp_path / "a").keypoints == st.Keypoints(NAMES, skeleton=SKELETON)
+    st.pack(source, tmp_path / "b", keypoints=st.Keypoints(NAMES))
+    assert st.Dataset(tmp_path / "b").keypoints == st.Keypoints(NAMES)
+    # A split that says nothing takes what the dataset says, and its points are counted.
+    st.pack(source, tmp_path / "a", split="val")
+    assert len(st.Dataset(tmp_path / "a").split("val")) == 3
+    with pytest.raises(st.PackError, match="its objects have 2 keypoints each"):
+        st.pack(jsonl(tmp_path / "two", points=NAMES[:2]), tmp_path / "a", split="test", on_error="fail")
+    for text, message in (
+        ('{"names": ["a", "a"]}', "a name twice"),
+        ('{"keypoints": ["a"]}', "unknown member `keypoints`"),
+        ("[]", "expected an object"),
+        ("{", "EOF"),
+    ):
+        described.write_text(text)
+        done = pack("wrong", "--keypoints", described)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+    with pytest.raises(st.PackError, match="it says what the keypoints are, and the option `keypoints` something else"):
+        st.pack(coco(tmp_path / "coco", [person()]), tmp_path / "c", keypoints=st.Keypoints(["a", "b", "c"]))
+
+
+def test_splits_with_other_points_are_not_mixed(faces, tmp_path):
+    train = st.Dataset(faces).split("train")
+    other = packed(tmp_path, 0, ["nose", "right_eye", "left_eye"])
+    unnamed = write(tmp_path / "unnamed").split("train")
+    for second, message in ((other, "nose, right_eye, left_eye"), (unnamed, "have no names")):
+        with pytest.raises(st.OptionError, match=f"different keypoints.*{message}"):
+            st.Loader([train, second], 4, [st.Image([SAME]), st.Objects(keypoints=FEATURE)])
+    # What the user says counts where nothing is said.
+    loader = st.Loader([train, unnamed], 2, [st.Image([SAME]), st.Objects(keypoints=FEATURE, flip_index=[0, 2, 1])])
+    assert sum(len(batch["image"]) for batch in loader) == 10
+    same = packed(tmp_path, 1, list(NAMES))
+    loader = st.Loader([train, same], 4, [st.Image([SAME]), st.Objects(keypoints=FEATURE)])
+    assert sum(len(batch["image"]) for batch in loader) == 12
+
+
+def test_records_with_other_points_are_bad_samples(tmp_path):
+    """Records of another program have two points each, and one has three."""
+    with st.Writer(tmp_path / "dataset", classes=["person"], labels=False) as writer:
+        writer.write_many([*rows(2), *({**row, "key": f"few-{row['key']}"} for row in rows(1, NAMES[:2]))])
+    manifest = tmp_path / "dataset" / "dataset.json"
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"splits": [', f'"keypoints": {json.dumps({"names": NAMES})},\n  "splits": [', 1))
+    done = subprocess.run([SHARDTOOL, "repair", tmp_path / "dataset", "--reseal"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    split = st.Dataset(tmp_path / "dataset").split("train")
+    assert st.Dataset(tmp_path / "dataset").keypoints == st.Keypoints(NAMES)
+    loader = st.Loader(split, 3, [st.Image([SAME]), st.Objects(keypoints=FEATURE)], order=st.Sequential(), bad_samples="mask")
+    (batch,) = loader
+    assert batch["valid"].tolist() == [True, True, False]
+
+
+def test_view_draws_the_lines_and_names(faces):
+    with subprocess.Popen([SHARDTOOL, "view", faces, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+        url = server.stdout.readline().strip()
+        with urllib.request.urlopen(f"{url}train/record/0", timeout=60) as answer:
+            page = answer.read().decode()
+        server.terminate()
+    picture = page[page.index('<svg class="overlay"') :].split("</svg>")[0]
+    assert picture.count('<line class="bone"') == len(SKELETON)
+    assert all(f"<title>{name}</title>" in picture for name in NAMES)

@@ -79,7 +79,7 @@ pub mod image {
 /// Samples that a program writes with [`Writer`], and how images are stored.
 pub mod write {
     pub use shardtool_format::array::Codec;
-    pub use shardtool_format::manifest::DType;
+    pub use shardtool_format::manifest::{DType, Keypoints};
     pub use shardtool_pack::{
         Annotated, Array, ArrayColumn, BoxFormat, BoxUnit, Committed, Compression, Image, JpegLayout, Label, OnError,
         PixelArray, PixelStore, Progress, Resize, Sample, Shards, Silent, SourceKind, SplitNames, Summary, Value,

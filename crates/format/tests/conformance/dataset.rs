@@ -26,6 +26,8 @@ pub(crate) struct Dataset {
     pub(crate) opaque: bool,
     pub(crate) classes: Vec<&'static str>,
     pub(crate) splits: Vec<(&'static str, Vec<Shard>)>,
+    /// JSON that says what the keypoints of objects are.
+    pub(crate) keypoints: Option<&'static str>,
     pub(crate) private: Vec<(&'static str, &'static str)>,
     /// Features with logical types.
     pub(crate) logical: Vec<(&'static str, &'static str)>,
@@ -62,6 +64,7 @@ impl Dataset {
             opaque: false,
             classes: vec![],
             splits,
+            keypoints: None,
             private: vec![],
             logical: vec![],
             version: None,
@@ -93,6 +96,7 @@ impl Dataset {
             features: self.features().into_iter().collect(),
             classes: &self.classes,
             splits: splits.collect(),
+            keypoints: self.keypoints,
             private: &self.private,
             logical: &self.logical,
             version: self.version.as_ref().map(Version::members),

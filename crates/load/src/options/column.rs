@@ -16,7 +16,7 @@ pub struct Column {
     /// values get the one at the same place. A text of none is empty.
     #[serde(default)]
     pub draw: bool,
-    /// Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, 0 elsewhere, and for a record without any. The number of
+    /// Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, or of the names in `classes`, 0 elsewhere, and for a record without any. The number of
     /// classes; ids are 0 and more. Batch transforms mix the rows as their images.
     #[serde(default)]
     #[schemars(range(min = 1))]

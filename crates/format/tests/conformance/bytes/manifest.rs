@@ -12,6 +12,7 @@ pub(crate) struct Members<'a> {
     pub(crate) classes: &'a [&'a str],
     /// The lines of the shards of each split.
     pub(crate) splits: Vec<(&'a str, Vec<String>)>,
+    pub(crate) keypoints: Option<&'a str>,
     pub(crate) private: &'a [(&'a str, &'a str)],
     /// Names and logical types of the features that have one.
     pub(crate) logical: &'a [(&'a str, &'a str)],
@@ -22,7 +23,10 @@ pub(crate) struct Members<'a> {
 impl Members<'_> {
     /// Returns whether the manifest has something that 1.0 does not have.
     fn is_later(&self) -> bool {
-        !self.logical.is_empty() || self.version.is_some() || self.requires.contains(&"foreign")
+        !self.logical.is_empty()
+            || self.keypoints.is_some()
+            || self.version.is_some()
+            || self.requires.contains(&"foreign")
     }
 }
 
@@ -120,6 +124,7 @@ pub(crate) fn file(members: &Members<'_>) -> Vec<u8> {
         lines.push(format!("\"columns\": {}", array("  ", &columns)));
     }
     lines.push(format!("\"classes\": {}", array("  ", &classes)));
+    lines.extend(members.keypoints.map(|keypoints| format!("\"keypoints\": {keypoints}")));
     lines.push(format!("\"splits\": {}", array("  ", &splits)));
     lines.extend(members.private.iter().map(|(name, value)| format!("{}: {}", string(name), string(value))));
     sealed(format!("{{\n  {},\n", lines.join(",\n  ")).as_bytes())

@@ -62,6 +62,13 @@ pub(super) fn private() -> Dataset {
     dataset
 }
 
+/// `tiny`, whose objects have keypoints with names.
+pub(super) fn keypoints() -> Dataset {
+    let described = "{\"names\": [\"nose\", \"left \\\"eye\\\"\", \"œil droit\"], \"flip_index\": [0, 2, 1], \
+                     \"skeleton\": [[0, 1], [2, 0]]}";
+    Dataset { keypoints: Some(described), ..tiny() }
+}
+
 /// A dataset without splits.
 pub(super) fn nothing() -> Dataset {
     Dataset { image: None, label: None, opaque: true, ..Dataset::new(vec![]) }

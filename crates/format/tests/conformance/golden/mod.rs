@@ -44,6 +44,7 @@ pub(crate) fn canonical() -> Vec<(&'static str, Dataset)> {
         ("not-a-sequence", sequence::not_required()),
         ("file-names", manifests::file_names()),
         ("private", manifests::private()),
+        ("keypoints", manifests::keypoints()),
         ("nothing", manifests::nothing()),
         ("frames", manifests::frames()),
         ("versions", versions::versions()),

@@ -222,9 +222,10 @@ class Objects(Option):
     image's steps. The defaults are what `pack` stores.
 
     A batch has `"boxes"`, ragged, `[n, 4]` float32: left, top, right and bottom in pixels of the result, clipped to it;
-    `"labels"`, ragged, int64, if `image/object/class/label` is among the properties; other properties by their feature's name;
-    `"keypoints"`, ragged, `[n * k, 3]` float32: x, y and visibility, 0 for points outside the result; and `"masks"`, ragged,
-    `[n, H, W]` uint8: 1 where the object is, 0 elsewhere.
+    `"labels"`, ragged, int64, if `image/object/class/label` is among the properties, or where a dataset has only names, the
+    ids of those in `image/object/class/text`; other properties by their feature's name; `"keypoints"`, ragged, `[n * k, 3]`
+    float32: x, y and visibility, 0 for points outside the result; and `"masks"`, ragged, `[n, H, W]` uint8: 1 where the object
+    is, 0 elsewhere.
 
     Parameters
     ----------
@@ -242,8 +243,8 @@ class Objects(Option):
         0.
     flip_index
         The number that each point has in a mirrored object, as YOLO's `flip_idx`: `[0, 2, 1]` for a nose and two eyes, so that
-        the left eye stays the first after a flip. Needed with keypoints and steps that flip; `[0, 1, 2, …]` for points without
-        sides.
+        the left eye stays the first after a flip; `[0, 1, 2, …]` for points without sides. By default as the dataset says of
+        `image/object/keypoints`, in numbers or by names such as `left_eye`. Needed with steps that flip where it does not.
     masks
         Adds `"masks"`: what each object covers, as pycocotools draws it on the stored image, moved with the image by nearest
         neighbour. An object that has a box and no text to draw makes its sample a bad one.
@@ -501,8 +502,8 @@ class Column(Option):
         Delivers one of the record's values, such as one caption of several, drawn again in each epoch. Columns that draw from
         as many values get the one at the same place. A text of none is empty.
     multi_hot
-        Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, 0 elsewhere, and for a record without any. The
-        number of classes; ids are 0 and more. Batch transforms mix the rows as their images.
+        Delivers `[N, multi_hot]` float32: 1 at each of the record's class ids, or of the names in `classes`, 0 elsewhere, and
+        for a record without any. The number of classes; ids are 0 and more. Batch transforms mix the rows as their images.
     """
 
     feature: str

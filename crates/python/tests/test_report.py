@@ -226,3 +226,22 @@ def test_labels_of_a_column_are_counted(tmp_path):
     for column, message in {"text": "holds bytes", "none": "does not exist"}.items():
         error = report(tmp_path / "set", "--labels", column, status=2)
         assert message in error and "`tags`" in error, error
+
+
+def test_names_of_classes_without_ids_are_counted(tmp_path):
+    animals = [["owl", "cat"], [], ["cat", "cat"], ["emu", "owl", "<b>"]]
+    lines = []
+    for number, names in enumerate(animals):
+        Image.new("L", (40, 30)).save(tmp_path / f"{number}.png")
+        objects = {"bbox": [[1, 1, 9, 9] for _ in names], "category": names}
+        lines.append(json.dumps({"path": f"{number}.png", "objects": objects}))
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    st.pack(tmp_path / "rows.jsonl", tmp_path / "dataset")
+    found = json.loads(report(tmp_path / "dataset", "--json"))["splits"][0]["objects"]
+    objects = collections.Counter(name for names in animals for name in names)
+    images = collections.Counter(name for names in animals for name in set(names))
+    names = sorted(objects)
+    expected_classes = [{"label": at, "name": name, "objects": objects[name], "images": images[name]} for at, name in enumerate(names)]
+    assert found["classes"] == expected_classes and found["objects"] == sum(map(len, animals))
+    pairs = collections.Counter(pair for row in animals for pair in itertools.combinations(sorted(set(row)), 2))
+    assert {tuple(pair["names"]): pair["images"] for pair in found["together"]} == pairs

@@ -53,6 +53,14 @@ impl ClassCounts {
         }
     }
 
+    /// Gives each label another one: that at its place in `labels`, if there is one.
+    pub(super) fn renumber(&mut self, labels: &[i64]) {
+        let new = |label: i64| usize::try_from(label).ok().and_then(|at| labels.get(at)).copied().unwrap_or(label);
+        self.labels = self.labels.take().map(|all| all.into_iter().map(|(label, class)| (new(label), class)).collect());
+        let pair = |([a, b], images): ([i64; 2], u64)| ([new(a).min(new(b)), new(a).max(new(b))], images);
+        self.pairs = self.pairs.take().map(|all| all.into_iter().map(pair).collect());
+    }
+
     /// Returns how often each label occurs, in ascending order; `None` if there are more than are counted.
     pub(super) fn labels(&self) -> Option<&BTreeMap<i64, Class>> {
         self.labels.as_ref()
@@ -69,6 +77,40 @@ impl ClassCounts {
         pairs.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         pairs.truncate(most);
         pairs
+    }
+}
+
+/// Labels for classes that have names only.
+#[derive(Debug, Default)]
+pub(super) struct ClassNames {
+    labels: HashMap<String, i64>,
+    /// In byte order, once they are sorted.
+    names: Vec<String>,
+}
+
+impl ClassNames {
+    /// Returns the label of a name: the number of names before it. Names beyond those that are counted share one.
+    pub(super) fn label(&mut self, name: String) -> i64 {
+        let next = self.labels.len().min(MAX_LABELS + 1) as i64;
+        match self.labels.len() <= MAX_LABELS {
+            true => *self.labels.entry(name).or_insert(next),
+            false => self.labels.get(&name).copied().unwrap_or(next),
+        }
+    }
+
+    /// Sorts the names. Returns the place of each label's name.
+    pub(super) fn sort(&mut self) -> Vec<i64> {
+        let mut sorted: Vec<_> = std::mem::take(&mut self.labels).into_iter().collect();
+        sorted.sort_unstable();
+        let mut places = vec![0; sorted.len()];
+        sorted.iter().enumerate().for_each(|(place, (_, label))| places[*label as usize] = place as i64);
+        self.names = sorted.into_iter().map(|(name, _)| name).collect();
+        places
+    }
+
+    /// Returns the name of a label; `None` if classes have labels.
+    pub(super) fn name(&self, label: i64) -> Option<&str> {
+        self.names.get(usize::try_from(label).ok()?).map(String::as_str)
     }
 }
 

@@ -71,7 +71,7 @@ impl Counts {
                 "unknown": boxes.unknown, "shares": shares,
             });
         }
-        add_classes(&mut document, &self.classes, "objects", class_name);
+        add_classes(&mut document, &self.classes, "objects", |label| self.class_name(label, &class_name));
         document
     }
 }

@@ -11,19 +11,16 @@ mod tables;
 
 use crate::split_view::SplitView;
 use boxes::BoxCounts;
-use classes::ClassCounts;
+use classes::{ClassCounts, ClassNames};
 use per_image::PerImage;
 use problems::Problems;
 use rayon::prelude::*;
 use record::Objects;
 use shardtool_format::manifest::{DType, Manifest};
-use shardtool_load::{BOXES, CLASSES};
+use shardtool_load::{BOXES, CLASS_NAMES, CLASSES, KEYPOINTS};
 use shardtool_read::{Error, Split};
 use std::sync::{Mutex, PoisonError};
 pub(crate) use tables::Table;
-
-/// Feature with the keypoints of each object, as `pack` and the writers store it.
-const KEYPOINTS: &str = "image/object/keypoints";
 
 /// What a report says of the objects of a split.
 #[derive(Debug)]
@@ -50,6 +47,8 @@ pub(crate) struct Counts {
     per_image: PerImage,
     boxes: BoxCounts,
     classes: ClassCounts,
+    /// Names of classes by the label that they are counted as, in byte order; empty if objects have labels.
+    names: ClassNames,
     /// Keypoints of the visibilities 0, 1 and 2, and of another one.
     keypoints: [u64; 4],
     problems: Problems,
@@ -67,7 +66,7 @@ pub(crate) fn examine(view: &SplitView, labels: Option<&str>) -> Examined {
     let manifest = view.split.manifest();
     let has_boxes = has(manifest, BOXES, DType::Float);
     let has_keypoints = has(manifest, KEYPOINTS, DType::Float);
-    let has_objects = has_boxes || has(manifest, CLASSES, DType::Int64);
+    let has_objects = has_boxes || has(manifest, CLASSES, DType::Int64) || has(manifest, CLASS_NAMES, DType::Bytes);
     if !has_objects && labels.is_none() {
         return Examined::Nothing;
     }
@@ -80,7 +79,10 @@ pub(crate) fn examine(view: &SplitView, labels: Option<&str>) -> Examined {
         let objects = read(&view.split, id, labels);
         counts.lock().unwrap_or_else(PoisonError::into_inner).add(id, objects);
     });
-    Examined::Counted(Box::new(counts.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    let mut counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ranks = counts.names.sort();
+    counts.classes.renumber(&ranks);
+    Examined::Counted(Box::new(counts))
 }
 
 /// Reads the objects of a record.
@@ -92,6 +94,11 @@ fn read(split: &Split, id: u64, labels: Option<&str>) -> Result<Objects, Error> 
 }
 
 impl Counts {
+    /// Returns the name of a class of objects; `named` is that of a label.
+    fn class_name(&self, label: i64, named: impl Fn(i64) -> String) -> String {
+        self.names.name(label).map_or_else(|| named(label), str::to_owned)
+    }
+
     fn add(&mut self, id: u64, objects: Result<Objects, Error>) {
         let Ok(objects) = objects else {
             self.unreadable += 1;
@@ -108,7 +115,13 @@ impl Counts {
         if objects.misfit {
             self.problems.add(problems::Problem::Misfit, id, &objects.key);
         }
-        self.classes.add(&objects.labels);
+        match objects.class_names.is_empty() {
+            true => self.classes.add(&objects.labels),
+            false => {
+                let labels: Vec<_> = objects.class_names.into_iter().map(|name| self.names.label(name)).collect();
+                self.classes.add(&labels);
+            }
+        }
         self.keypoints.iter_mut().zip(objects.keypoints).for_each(|(a, b)| *a += b);
         if let Some((_, classes)) = &mut self.lists {
             classes.add(&objects.listed);

@@ -1,12 +1,11 @@
 //! The objects of one record.
 
-use super::KEYPOINTS;
 use super::boxes::Measured;
 use crate::picture::Stored;
 use crate::text;
 use shardtool_format::example::{Example, Feature};
 use shardtool_format::names;
-use shardtool_load::{BOXES, CLASSES};
+use shardtool_load::{BOXES, CLASS_NAMES, CLASSES, KEYPOINTS};
 use shardtool_read::{Error, Record};
 
 /// What a record says of its objects.
@@ -15,6 +14,8 @@ pub(super) struct Objects {
     pub(super) key: String,
     pub(super) boxes: Vec<Measured>,
     pub(super) labels: Vec<i64>,
+    /// Names of the classes, if there are no labels.
+    pub(super) class_names: Vec<String>,
     /// Keypoints of the visibilities 0, 1 and 2, and of another one.
     pub(super) keypoints: [u64; 4],
     /// Whether the record has not four numbers and one label for each object.
@@ -33,13 +34,19 @@ impl Objects {
         let corners = example.floats(BOXES).unwrap_or_default();
         let labels = example.int64s(CLASSES);
         let (corners, rest) = corners.as_chunks::<4>();
+        let class_names = match labels {
+            None => example.byte_strings(CLASS_NAMES).unwrap_or_default().into_iter().map(text::printable).collect(),
+            Some(_) => vec![],
+        };
+        let of_classes = labels.as_ref().map(Vec::len).or((!class_names.is_empty()).then_some(class_names.len()));
         let misfit = !rest.is_empty()
-            || labels.as_ref().is_some_and(|labels| example.get(BOXES).is_some() && labels.len() != corners.len());
+            || of_classes.is_some_and(|classes| example.get(BOXES).is_some() && classes != corners.len());
         let size = if corners.is_empty() { None } else { size(record, &example) };
         Ok(Objects {
             key: text::printable(&record.key()?),
             boxes: corners.iter().map(|corners| Measured::of(*corners, size)).collect(),
             labels: labels.unwrap_or_default(),
+            class_names,
             keypoints: visibilities(&example),
             misfit,
             listed: listed.and_then(|name| example.int64s(name)).unwrap_or_default(),
@@ -48,7 +55,7 @@ impl Objects {
 
     /// Returns the number of objects: of boxes, or of labels if it has no boxes.
     pub(super) fn number(&self) -> u64 {
-        (if self.boxes.is_empty() { self.labels.len() } else { self.boxes.len() }) as u64
+        (if self.boxes.is_empty() { self.labels.len().max(self.class_names.len()) } else { self.boxes.len() }) as u64
     }
 }
 

@@ -52,8 +52,9 @@ impl Examined {
             tables.push(counts.per_image());
             tables.extend(counts.has_boxes.then(|| counts.sizes()));
             tables.extend(counts.has_boxes.then(|| counts.shares()));
-            tables.extend(of_classes(&counts.classes, ["Classes of objects", "objects"], &class_name));
-            tables.extend(together(&counts.classes, "Classes in the same image", &class_name));
+            let class_name = |label| counts.class_name(label, &class_name);
+            tables.extend(of_classes(&counts.classes, ["Classes of objects", "objects"], class_name));
+            tables.extend(together(&counts.classes, "Classes in the same image", class_name));
             tables.extend(counts.has_keypoints.then(|| counts.visibilities()));
         }
         if let Some((_, classes)) = &counts.lists {

@@ -26,10 +26,10 @@ Both sides (recipes_ours.py, recipes_torchvision.py) decode the same files with 
 the first batch is not measured. torchvision decodes with `torchvision.io.decode_image`, once for all views, and transforms u8
 tensors. Every batch's arrays are checked for their shapes, the last batch's for their values, and each epoch for its number of
 samples. Batches that workers have ready when the first one arrives count, which favours the DataLoader where they are few: take at
-least some hundred photographs. From `detr` on, the first batch of both sides is compared without random steps before the first
-round (recipes_check.py has the tolerances). Prints one JSON object per check, side and round, then the median of the ratios.
-`--dali` names an interpreter that has DALI (scripts/python-env dali): its pipelines (recipes_dali.py) run on the CPU as well, with
-as many threads, and without boxes in `detection`. Where DALI has no operator, its object has the `reason` in place of a rate.
+least some hundred photographs. From `detr` on, a batch of both sides is compared without random steps before the first round
+(recipes_check.py has the tolerances). Prints one JSON object per check, side and round, then the median of the ratios. `--dali`
+names an interpreter that has DALI (scripts/python-env dali): its pipelines (recipes_dali.py) run on the CPU as well, with as many
+threads, and without boxes in `detection`. Where DALI has no operator, its object has the `reason` in place of a rate.
 """
 
 import argparse

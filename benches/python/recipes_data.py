@@ -34,6 +34,8 @@ CLASSES, TAGS, IGNORED, UNIT = 21, 80, 255, 1000
 PADDING, DEPTH_SIZE = (124, 116, 104), (416, 544)
 #: The short sides of DETR, and its longest side.
 SHORT_SIDES, LONGEST = range(480, 801, 32), 1333
+#: The shorter side of photographs whose values are compared, in pixels: of smaller ones, our CenterCrop makes a bad sample.
+SMALLEST = 160
 WORDS = "a the two some old red small large dog cat bird fish boat street table on near under with stands looks runs green".split()
 #: Tokens of a text, whose bytes are the tokens, as in examples/clip_train.py.
 TOKENS = 77

@@ -12,6 +12,7 @@ from recipes_data import (
     LONGEST,
     PADDING,
     SHORT_SIDES,
+    SMALLEST,
     TAGS,
     UNIT,
     batch_of,
@@ -79,9 +80,9 @@ def simple(recipe: str, scaled: bool) -> Recipe:
     return Recipe([st.Image([*steps, st.RandomPhotometricDistort()]), st.Objects()], shapes)
 
 
-#: Steps without random numbers, by which recipes_check.py compares both sides.
+#: Steps without random numbers, for photographs of at least SMALLEST pixels a side, by which recipes_check.py compares both sides.
 STILL = {
-    "crop": [st.CenterCrop(160), st.RandomHorizontalFlip(1)],
+    "crop": [st.CenterCrop(SMALLEST), st.RandomHorizontalFlip(1)],
     "resize": [st.Resize(320), st.CenterCrop(256), st.RandomHorizontalFlip(1)],
     "detr": [st.RandomHorizontalFlip(1), st.Resize(640, LONGEST), st.FixedSizeCrop(LONGEST, fill=PADDING)],
 }
@@ -119,7 +120,7 @@ def rate(recipe: str, dataset: str, workers: int, scaled: bool = False) -> tuple
     """Returns samples and seconds of an epoch after the first batch."""
     fields, shapes, finish = recipe_of(recipe, scaled)
     samples, began, size = 0, 0.0, batch_of(recipe)
-    with st.Loader(st.Dataset(dataset).split("train"), size, fields, workers=workers) as loader:
+    with st.Loader(st.Dataset(dataset).split("train"), size, fields, workers=workers, bad_samples="error") as loader:
         for number, batch in enumerate(loader):
             if number == 0:
                 began = time.perf_counter()
@@ -136,8 +137,9 @@ def rate(recipe: str, dataset: str, workers: int, scaled: bool = False) -> tuple
         return samples, seconds
 
 
-def first_rows(recipe: str, dataset: str, still: str) -> dict[str, Any]:
-    """Returns the first batch in the order of the dataset, with the steps of `STILL`."""
+def rows(recipe: str, dataset: str, numbers: list[int], still: str) -> dict[str, Any]:
+    """Returns a batch of the records of these numbers, with the steps of `STILL`."""
     fields, _, finish = recipe_of(recipe, still=still)
-    with st.Loader(st.Dataset(dataset).split("train"), batch_of(recipe), fields, order=st.Sequential()) as loader:
+    options = {"order": st.Sequential(), "source": st.Subset(numbers), "bad_samples": "error"}
+    with st.Loader(st.Dataset(dataset).split("train"), len(numbers), fields, **options) as loader:
         return finish(next(iter(loader)))

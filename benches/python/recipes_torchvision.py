@@ -12,6 +12,7 @@ from recipes_data import (
     LONGEST,
     PADDING,
     SHORT_SIDES,
+    SMALLEST,
     TAGS,
     UNIT,
     batch_of,
@@ -36,7 +37,7 @@ def resize_exact(mask: tv_tensors.Mask) -> tv_tensors.Mask:
 
 #: Steps without random numbers, by which recipes_check.py compares both sides.
 STILL = {
-    "crop": [v2.CenterCrop(160), FLIPPED],
+    "crop": [v2.CenterCrop(SMALLEST), FLIPPED],
     "resize": [v2.Lambda(resize_exact, tv_tensors.Mask), v2.Resize(320, antialias=True), v2.CenterCrop(256), FLIPPED],
     "detr": [FLIPPED, v2.Resize(640, max_size=LONGEST, antialias=True)],
 }
@@ -201,8 +202,7 @@ def rate(recipe: str, records: list[dict], workers: int) -> tuple[int, float]:
     return samples, seconds
 
 
-def first_rows(recipe: str, records: list[dict], still: str) -> dict[str, Any]:
-    """Returns the first batch in the order of the records, with the steps of `STILL`."""
+def rows(recipe: str, records: list[dict], numbers: list[int], still: str) -> dict[str, Any]:
+    """Returns a batch of the records of these numbers, with the steps of `STILL`."""
     photographs = Photographs(recipe, records, still)
-    samples = [photographs[number] for number in range(batch_of(recipe))]
-    return COLLATE.get(recipe, torch.utils.data.default_collate)(samples)
+    return COLLATE.get(recipe, torch.utils.data.default_collate)([photographs[number] for number in numbers])

@@ -258,3 +258,11 @@ def test_other_members_of_a_coco_file_are_kept_or_named(tmp_path):
     assert json.loads(second["features"]["image/object/track_id"]) is None
     assert (features["license"], features["coco_url"], features["width"]) == (3, b"http://x/0", WIDTH)
     assert second["features"]["license"] == 4 and second["features"]["coco_url"] == []
+
+
+def test_objects_without_an_area_are_counted(tmp_path):
+    boxes = [{"image_id": 0, "bbox": list(OBJECT)}, {"image_id": 0, "bbox": list(OBJECT), "area": 480}, {"image_id": 0, "bbox": list(OBJECT)}]
+    packed = st.pack(coco(tmp_path / "coco", [(photograph(1), size(WIDTH, HEIGHT))], boxes), tmp_path / "dataset")
+    assert packed.images == 1 and "2 objects have no `area`, and are stored with 0" in packed.left_out
+    record = st.Dataset(tmp_path / "dataset").split("train")[0]
+    assert list(record["features"]["image/object/area"]) == [0, 480, 0]

@@ -115,3 +115,14 @@ def test_yolo_has_the_boxes_of_its_formulas(tmp_path):
     assert seen == 4
     with pytest.raises(st.DatasetError, match=r"is a dataset of YOLO and has no dataset.json"):
         st.open(root)
+
+
+def test_folders_that_yolo_does_not_read_are_named(tmp_path):
+    """Masks lie next to images and labels."""
+    for folder, suffix, data in (("images", "png", png(1)), ("labels", "txt", b"0 0.5 0.5 0.5 0.5"), ("masks", "png", png(2))):
+        (tmp_path / "source" / folder / "train").mkdir(parents=True)
+        (tmp_path / "source" / folder / "train" / f"a.{suffix}").write_bytes(data)
+    (tmp_path / "source" / "data.yaml").write_text("train: images/train\nnames: [dog]\n")
+    packed = st.pack(tmp_path / "source", tmp_path / "dataset")
+    assert packed.images == 1
+    assert any("folders next to images and labels: masks" in text for text in packed.left_out), packed.left_out

@@ -149,6 +149,10 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
             return Err(wrong(format!("annotation {id} has category {category}, which is not among the categories")));
         }
     }
+    let without_area = annotations.iter().filter(|annotation| !captioned && annotation.area.is_none()).count();
+    if without_area > 0 {
+        left_out.push(format!("{without_area} objects have no `area`, and are stored with 0"));
+    }
     let of_images = Members::of_images(images.iter().map(|image| &image.others));
     let members = annotations.iter().map(|annotation| &annotation.others);
     let of_annotations = if captioned { coco_captions::members(members) } else { Members::of_annotations(members) };

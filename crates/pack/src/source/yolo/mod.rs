@@ -114,6 +114,10 @@ pub(super) fn list(
             listed(unused.iter().map(String::as_str))
         ));
     }
+    let folders = paths::other_folders(root, &used)?;
+    if !folders.is_empty() {
+        left_out.push(format!("folders next to images and labels: {}", listed(folders.iter().map(String::as_str))));
+    }
     listings.iter_mut().for_each(|(_, listing)| listing.left_out.clone_from(&left_out));
     Ok(listings)
 }

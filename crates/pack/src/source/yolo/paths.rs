@@ -113,6 +113,23 @@ pub(super) fn labels_of(base: &Path, image: &str) -> String {
     format!("{}.txt", &path[..end])
 }
 
+/// Returns the folders next to those of images and labels, such as `masks`, which are not read.
+///
+/// # Errors
+/// [`Error::Io`] if a folder cannot be listed.
+pub(super) fn other_folders(base: &Path, used: &BTreeSet<String>) -> Result<BTreeSet<String>, Error> {
+    let labels = |file: &String| Path::new(file).ancestors().find(|path| path.ends_with(LABELS)).map(Path::to_owned);
+    let parents: BTreeSet<_> =
+        used.iter().filter_map(labels).filter_map(|labels| Some(labels.parent()?.to_owned())).collect();
+    let mut found = BTreeSet::new();
+    for parent in parents.iter().filter(|parent| base.join(parent).is_dir()) {
+        let names = subfolders(&base.join(parent))?;
+        let others = names.into_iter().filter(|name| name != IMAGES && name != LABELS);
+        found.extend(others.map(|name| parent.join(name).to_string_lossy().into_owned()));
+    }
+    Ok(found)
+}
+
 /// Returns the files of labels that no image has: in the folders of some that are used, and in all of `labels`.
 ///
 /// # Errors

@@ -509,8 +509,10 @@ class Manifest:
             _refuse("ManifestValue", "keypoints without names and numbers, or names that are empty, repeated, or not as many")
         if any(other >= len(order) or order[other] != number for number, other in enumerate(order)):
             _refuse("ManifestValue", "two flips do not restore the order of the keypoints")
-        if any(a == b or max(a, b) >= count for a, b in pairs):
-            _refuse("ManifestValue", "the skeleton joins a point that does not exist, or one with itself")
+        if any(a == b or max(a, b) >= count for a, b in pairs) or len({frozenset(pair) for pair in pairs}) != len(pairs):
+            _refuse("ManifestValue", "the skeleton joins a point that does not exist, or one with itself, or two points twice")
+        if max(count, len(pairs)) > 10_000 or any(len(name.encode("utf-8")) > 256 for name in names):
+            _refuse("ManifestValue", "more than 10,000 keypoints or lines, or a name of more than 256 bytes")
 
     def _check_values(self):
         if self.keypoints is not None:

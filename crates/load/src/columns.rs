@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// The label of a masked row, which loss functions ignore.
 const MASKED_LABEL: i64 = -100;
 
+/// Bytes of a name that an error shows, at most.
+const MAX_SHOWN: usize = 200;
+
 /// A column with its type and layout resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedColumn {
@@ -74,8 +77,16 @@ impl ResolvedColumn {
         Ok(common_label(splits, &known)?.map(Column::new).into_iter().collect())
     }
 
-    /// Resolves the columns of a batch. The splits must agree about the type of each, and about the classes if one holds class ids.
-    pub(crate) fn resolve(specs: &[Column], splits: &Splits, classes: &Classes) -> Result<Vec<ResolvedColumn>> {
+    /// Resolves the columns of a batch. The splits must agree about the type of each, and about the classes if one holds class ids. The
+    /// names of the classes of objects are `of_objects`, if these are not those of the other columns.
+    ///
+    /// # Errors
+    /// Those of classes and types, [`Error::NoClassNames`], [`Error::OtherClasses`].
+    pub(crate) fn resolve(
+        specs: &[Column],
+        splits: &Splits,
+        (classes, of_objects): (&Classes, Option<&[String]>),
+    ) -> Result<Vec<ResolvedColumn>> {
         let known: Vec<_> = splits.as_slice().iter().map(Features::new).collect();
         let label = common_label(splits, &known)?;
         let mut columns =
@@ -86,19 +97,23 @@ impl ResolvedColumn {
             DType::Int64 if column.feature == CLASSES => Some(ClassesOf::Objects),
             _ => None,
         };
-        let uses: Vec<_> = columns.iter().filter_map(of).collect();
-        if !uses.is_empty() {
-            let ids = uses.iter().any(|of| *of != ClassesOf::Names);
-            let classes = Arc::new(match uses.contains(&ClassesOf::Names) {
-                true => ResolvedClasses::of_names(splits.as_slice(), classes, ids)?,
-                false => ResolvedClasses::new(splits.as_slice(), classes)?,
-            });
-            if let Some(column) = columns.iter().find(|column| column.class_names && classes.names().is_empty()) {
-                return Err(Error::NoClassNames { feature: column.feature.clone() });
+        let is_own = |column: &ResolvedColumn| of_objects.is_some() && column.feature == CLASS_NAMES;
+        let uses: Vec<_> = columns.iter().filter(|column| !is_own(column)).filter_map(of).collect();
+        let ids = uses.iter().any(|of| *of != ClassesOf::Names);
+        let shared = match (uses.is_empty(), uses.contains(&ClassesOf::Names)) {
+            (true, _) => None,
+            (false, true) => Some(Arc::new(ResolvedClasses::of_names(splits.as_slice(), classes, ids)?)),
+            (false, false) => Some(Arc::new(ResolvedClasses::new(splits.as_slice(), classes)?)),
+        };
+        let own = of_objects.map(|names| Classes::Names(names.to_vec()));
+        let own = own.map(|own| ResolvedClasses::of_names(splits.as_slice(), &own, false)).transpose()?.map(Arc::new);
+        for column in &mut columns {
+            let Some(of) = of(column) else { continue };
+            let Some(resolved) = (if is_own(column) { own.clone() } else { shared.clone() }) else { continue };
+            if column.class_names && !is_own(column) {
+                check_names(column, &resolved, (splits, classes))?;
             }
-            for column in &mut columns {
-                column.class_ids = of(column).map(|of| ClassIds { classes: classes.clone(), of });
-            }
+            column.class_ids = Some(ClassIds { classes: resolved, of });
         }
         Ok(columns)
     }
@@ -319,7 +334,8 @@ impl ResolvedColumn {
         let Some(ids) = &self.class_ids else { return Ok(0) };
         ids.classes.id(name).ok_or_else(|| SampleError::ClassName {
             feature: self.feature.clone(),
-            name: String::from_utf8_lossy(name).into_owned(),
+            // A hostile record may have a file there.
+            name: String::from_utf8_lossy(&name[..name.len().min(MAX_SHOWN)]).into_owned(),
         })
     }
 
@@ -424,6 +440,22 @@ impl ResolvedColumn {
 
     fn count(&self, expected: usize, found: usize) -> SampleError {
         SampleError::Values { feature: self.feature.clone(), expected, found }
+    }
+}
+
+/// Checks that the names of a column can be those of the classes.
+///
+/// # Errors
+/// [`Error::NoClassNames`], [`Error::OtherClasses`].
+fn check_names(column: &ResolvedColumn, names: &ResolvedClasses, (splits, classes): (&Splits, &Classes)) -> Result<()> {
+    let feature = column.feature.clone();
+    if names.names().is_empty() {
+        return Err(Error::NoClassNames { feature });
+    }
+    let labelled = splits.as_slice().iter().find(|split| split.manifest().label.is_some());
+    match labelled.filter(|_| !matches!(classes, Classes::Names(_))) {
+        Some(split) => Err(Error::OtherClasses { feature, split: describe(split) }),
+        None => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::options::KEYPOINTS;
 use crate::splits::Splits;
 use shardtool_format::manifest::{Keypoints, SidesError};
+use shardtool_read::Split;
 
 /// The keypoints of splits.
 #[derive(Debug, Default)]
@@ -25,23 +26,12 @@ impl DescribedKeypoints {
         if feature != KEYPOINTS {
             return Ok(Self::default());
         }
-        let described = |split: &shardtool_read::Split| split.manifest().keypoints.clone();
-        let meaning = |keypoints: &Keypoints| (keypoints.names.clone(), keypoints.mirrored().ok().flatten());
-        let all: Vec<_> = splits.as_slice().iter().map(|split| (split, described(split))).collect();
-        let differ = |(a, b): (&Option<Keypoints>, &Option<Keypoints>)| match (a, b) {
-            (Some(a), Some(b)) => meaning(a) != meaning(b),
-            (None, None) => false,
-            _ => !given,
-        };
+        let all: Vec<_> = splits.as_slice().iter().map(|split| (split, split.manifest().keypoints.clone())).collect();
         let (first, keypoints) = &all[0];
-        if let Some((other, theirs)) = all.iter().find(|(_, theirs)| differ((keypoints, theirs))) {
-            let text = |split: &shardtool_read::Split, keypoints: &Option<Keypoints>| match keypoints {
-                None => format!("those of {} have no names", describe(split)),
-                Some(keypoints) => format!("those of {} are {}", describe(split), points(keypoints)),
-            };
+        if let Some((other, theirs)) = all.iter().find(|(_, theirs)| !are_same(keypoints, theirs, given)) {
             return Err(Error::Keypoints { first: text(first, keypoints), second: text(other, theirs) });
         }
-        let known = all.into_iter().find_map(|(_, keypoints)| keypoints);
+        let known = all.into_iter().filter_map(|(_, keypoints)| keypoints).max_by_key(|known| known.names.len());
         Ok(DescribedKeypoints {
             count: known.as_ref().map(Keypoints::count),
             flip_index: known.as_ref().and_then(|known| known.mirrored().transpose()),
@@ -49,10 +39,24 @@ impl DescribedKeypoints {
     }
 }
 
-/// Returns the names of points, as text.
-fn points(keypoints: &Keypoints) -> String {
-    match keypoints.names.is_empty() {
-        true => format!("{} points without names, mirrored to {:?}", keypoints.count(), keypoints.flip_index),
-        false => keypoints.names.join(", "),
+/// Returns whether the points of two datasets are the same. Where one does not name them, the user says so.
+fn are_same(a: &Option<Keypoints>, b: &Option<Keypoints>, given: bool) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return given || a == b };
+    let mirrored = |keypoints: &Keypoints| keypoints.mirrored().ok().flatten();
+    let orders = (mirrored(a), mirrored(b));
+    a.count() == b.count()
+        && (a.names == b.names || ((a.names.is_empty() || b.names.is_empty()) && given))
+        && (orders.0 == orders.1 || given)
+}
+
+/// Returns what a dataset says of its points, as text.
+fn text(split: &Split, keypoints: &Option<Keypoints>) -> String {
+    let split = describe(split);
+    match keypoints {
+        None => format!("those of {split} have no names"),
+        Some(keypoints) if keypoints.names.is_empty() => {
+            format!("those of {split} are {} without names, mirrored to {:?}", keypoints.count(), keypoints.flip_index)
+        }
+        Some(keypoints) => format!("those of {split} are {}", keypoints.names.join(", ")),
     }
 }

@@ -1,14 +1,16 @@
 //! Boxes and points in an image, which get the geometry of its pixels.
 
 use crate::cell::Cell;
+use crate::classes::describe;
 use crate::columns::{ResolvedColumn, Shape};
 use crate::error::{Error, SampleError};
 use crate::features::{Features, wrong_layout};
 use crate::keypoints::DescribedKeypoints;
-use crate::options::{BoxFormat, BoxUnit, CLASS_NAMES, CLASSES, Column, Layout, Objects, View};
+use crate::options::{BoxFormat, BoxUnit, CLASS_NAMES, CLASSES, Classes, Column, Layout, Objects, View};
 use crate::splits::Splits;
 use shardtool_decode::Plan;
 use shardtool_format::manifest::SidesError;
+use shardtool_read::Split;
 
 /// What a column of a batch holds of the objects in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,27 +72,30 @@ pub(crate) const BOX: usize = 4;
 pub(crate) const POINT: usize = 3;
 
 impl ObjectColumns {
-    /// Adds the columns of `objects` to `columns`, unless they are there. Where the splits have names of classes and no ids, the ids
-    /// are those of the names.
-    pub(crate) fn add(objects: &Objects, columns: &mut Vec<Column>, splits: &Splits) -> Self {
-        let have = |feature| splits.as_slice().iter().all(|split| Features::new(split).dtype(feature).is_some());
-        let mut objects = objects.clone();
-        if let Some(ids) = objects.properties.iter_mut().find(|feature| *feature == CLASSES)
-            && !have(CLASSES)
-            && have(CLASS_NAMES)
-        {
-            CLASS_NAMES.clone_into(ids);
+    /// Adds the columns of `objects` to `columns`. Where the splits have names of classes and no ids, the ids are those of the names.
+    ///
+    /// # Errors
+    /// [`Error::TwoColumns`], and those of [`with_labels`].
+    pub(crate) fn add(
+        objects: &Objects,
+        columns: &mut Vec<Column>,
+        (splits, classes): (&Splits, &Classes),
+    ) -> Result<Self, Error> {
+        let objects = with_labels(objects, splits, classes)?;
+        let numbers: Vec<_> =
+            [&objects.boxes].into_iter().chain(&objects.properties).chain(&objects.keypoints).collect();
+        let mut taken = numbers.iter().copied().chain(objects.masks.then_some(&objects.segmentation));
+        if let Some(feature) = taken.find(|feature| columns.iter().any(|column| column.feature == **feature)) {
+            return Err(Error::TwoColumns { feature: feature.clone() });
         }
-        for feature in [&objects.boxes].into_iter().chain(&objects.properties).chain(&objects.keypoints) {
-            columns.retain(|column| column.feature != *feature);
+        for feature in numbers {
             columns.push(Column::with_layout(feature, Layout::Ragged));
         }
         if let Some(feature) = objects.masks.then_some(&objects.segmentation) {
-            columns.retain(|column| column.feature != *feature);
             columns.push(Column::with_layout(feature, Layout::Bytes));
         }
         let at = |feature: &String| columns.iter().position(|c| c.feature == *feature).unwrap_or_default();
-        ObjectColumns {
+        Ok(ObjectColumns {
             boxes: at(&objects.boxes),
             properties: objects.properties.iter().map(at).collect(),
             keypoints: objects.keypoints.as_ref().map(at),
@@ -98,7 +103,12 @@ impl ObjectColumns {
             unclear: None,
             masks: objects.masks.then(|| at(&objects.segmentation)),
             objects,
-        }
+        })
+    }
+
+    /// Returns the names of the classes of objects, if they are not those of other columns.
+    pub(crate) fn class_names(&self) -> Option<&[String]> {
+        self.objects.classes.as_deref()
     }
 
     /// Returns the column that says which objects are crowds; `None` if batches do not have it.
@@ -319,6 +329,34 @@ impl ObjectColumns {
                 (*x, *y, *visibility) = (0.0, 0.0, 0.0);
             }
         }
+    }
+}
+
+/// Returns the objects, with the names of their classes in place of ids where the splits have only names, or where labels are mapped by
+/// name and the datasets do not name the ids.
+///
+/// # Errors
+/// [`Error::ObjectClasses`] if some splits have ids, others names; [`Error::ObjectNames`] if names are given, and the splits have ids.
+fn with_labels(objects: &Objects, splits: &Splits, classes: &Classes) -> Result<Objects, Error> {
+    let mut objects = objects.clone();
+    let has = |split: &Split, feature| Features::new(split).dtype(feature).is_some();
+    let all = |feature| splits.as_slice().iter().all(|split| has(split, feature));
+    let by_name = objects.classes.is_some() || matches!(classes, Classes::Names(_) | Classes::Union);
+    let given = objects.classes.is_some();
+    if let Some(ids) = objects.properties.iter_mut().find(|feature| *feature == CLASSES) {
+        let unnamed = splits.as_slice().iter().any(|split| split.manifest().classes.is_empty());
+        if all(CLASS_NAMES) && (!all(CLASSES) || (by_name && (unnamed || given))) {
+            CLASS_NAMES.clone_into(ids);
+        } else if let Some(names) =
+            splits.as_slice().iter().find(|split| !has(split, CLASSES) && has(split, CLASS_NAMES))
+            && let Some(ids) = splits.as_slice().iter().find(|split| has(split, CLASSES))
+        {
+            return Err(Error::ObjectClasses { ids: describe(ids), names: describe(names) });
+        }
+    }
+    match given && !objects.properties.iter().any(|feature| feature == CLASS_NAMES) {
+        true => Err(Error::ObjectNames),
+        false => Ok(objects),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::arrays::ResolvedArrays;
 use crate::buckets;
+use crate::classes::ResolvedClasses;
 use crate::column_checks;
 use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result};
@@ -417,8 +418,10 @@ fn resolve_columns(
         specs.push(Column::with_layout(feature, Layout::Ragged));
     }
     let objects = groups.images.as_ref().and_then(|images| images.objects.as_ref());
-    let objects = objects.map(|objects| ObjectColumns::add(objects, &mut specs, splits));
-    let mut columns = ResolvedColumn::resolve(&specs, splits, &config.classes)?;
+    let objects =
+        objects.map(|objects| ObjectColumns::add(objects, &mut specs, (splits, &config.classes))).transpose()?;
+    let of_objects = objects.as_ref().and_then(ObjectColumns::class_names);
+    let mut columns = ResolvedColumn::resolve(&specs, splits, (&config.classes, of_objects))?;
     if let Some(objects) = &objects {
         objects.resolve(&mut columns)?;
     }
@@ -427,8 +430,13 @@ fn resolve_columns(
 
 /// Returns the fingerprint in resume states, which also identifies how class ids are mapped.
 fn fingerprint(splits: &Splits, columns: &[ResolvedColumn]) -> u32 {
-    let classes = columns.iter().find_map(ResolvedColumn::classes);
-    classes.map_or(splits.fingerprint(), |classes| classes.fingerprint(splits.fingerprint()))
+    let mut all: Vec<&Arc<ResolvedClasses>> = vec![];
+    for classes in columns.iter().filter_map(ResolvedColumn::classes) {
+        if !all.iter().any(|other| Arc::ptr_eq(other, classes)) {
+            all.push(classes);
+        }
+    }
+    all.into_iter().fold(splits.fingerprint(), |fingerprint, classes| classes.fingerprint(fingerprint))
 }
 
 /// Returns the rows of the largest batch.

@@ -105,7 +105,8 @@ impl RecordStripper {
             return Err(Error::Option { option: "strip_metadata", expected });
         }
         let columns: Vec<_> = manifest.features.iter().map(|feature| (feature.name.clone(), feature.dtype)).collect();
-        let schema = SampleSchema { classes: vec![], images: true, labelled: false, columns, keypoints: None };
+        let schema =
+            SampleSchema { classes: vec![], images: true, labelled: false, columns, keypoints: Default::default() };
         let stripped = |(name, dtype): &&(String, DType)| *dtype == DType::Bytes && !schema.is_array_member(name);
         let features = schema.columns.iter().filter(stripped).map(|(name, _)| name.clone()).collect();
         Ok(RecordStripper { features })

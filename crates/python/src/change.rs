@@ -389,6 +389,7 @@ pub(crate) fn append<'py>(
     dict.set_item("replaced", appended.splits.iter().map(|split| split.replaced).sum::<u64>())?;
     dict.set_item("rejected", appended.splits.iter().map(|split| split.rejected).sum::<u64>())?;
     dict.set_item("new_classes", appended.new_classes)?;
+    dict.set_item("left_out", appended.left_out)?;
     Ok(dict)
 }
 

@@ -156,6 +156,10 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         | E::FlipIndex { .. }
         | E::Keypoints { .. }
         | E::NoClassNames { .. }
+        | E::TwoColumns { .. }
+        | E::ObjectClasses { .. }
+        | E::ObjectNames
+        | E::OtherClasses { .. }
         | E::FirstArrays { .. }
         | E::FurtherImage { .. }
         | E::NoFurtherImage { .. }

@@ -26,6 +26,12 @@ pub(crate) fn described<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<O
     class.call1((names.clone(), flip_index.clone(), skeleton.clone())).map(Some)
 }
 
+/// Checks `shardtool.Keypoints`.
+#[pyfunction]
+pub(crate) fn check_keypoints(keypoints: KeypointsOption) -> PyResult<()> {
+    keypoints.into_keypoints().problem().map_or(Ok(()), |problem| Err(PyValueError::new_err(problem)))
+}
+
 /// Returns the number that each point has in a mirrored object, by the names.
 #[pyfunction]
 pub(crate) fn flip_index(names: Vec<String>) -> PyResult<Vec<usize>> {

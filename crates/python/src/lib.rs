@@ -87,7 +87,7 @@ mod _shardtool {
     #[pymodule_export]
     use crate::device::DeviceArray;
     #[pymodule_export]
-    use crate::keypoints::flip_index;
+    use crate::keypoints::{check_keypoints, flip_index};
     #[pymodule_export]
     use crate::loader::Loader;
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Replaces command-line flags in messages of the Rust crates by Python's keyword arguments.
 
 /// Command line → Python. A text comes before shorter ones that it contains.
-const SPELLINGS: [(&str, &str); 19] = [
+const SPELLINGS: [(&str, &str); 20] = [
     ("--from KIND", "`kind=`"),
     ("--map image=FIELD", "`map={\"image\": FIELD}`"),
     ("--map label=FIELD", "`map={\"label\": FIELD}`"),
@@ -17,6 +17,7 @@ const SPELLINGS: [(&str, &str); 19] = [
     ("--ignore-unknown", "`ignore_unknown=True`"),
     ("--replace", "`replace=True`"),
     ("--add-classes", "`add_classes=True`"),
+    ("--keypoints", "`keypoints=`"),
     ("--keys", "`keys=`"),
     ("--key", "`key=`"),
     ("--name", "`names=`"),

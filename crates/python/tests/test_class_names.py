@@ -92,3 +92,65 @@ def test_several_names_of_a_record(tmp_path):
         st.Loader(split, 4, [st.Column("kinds", multi_hot=3)])
     with pytest.raises(st.BadSampleError, match="kinds"):
         list(st.Loader(split, 4, [st.Column("kinds", multi_hot=2)], classes=classes, bad_samples="error"))
+
+
+def test_objects_have_classes_of_their_own(tmp_path):
+    """The image has a label, whose classes are not those of its objects."""
+    source = tmp_path / "source"
+    source.mkdir()
+    lines = []
+    for number, names in enumerate(ANIMALS):
+        (source / f"{number}.png").write_bytes(png(number))
+        objects = {"bbox": [[0, 0, 2, 3] for _ in names], "category": names}
+        lines.append(json.dumps({"path": f"{number}.png", "label": ["outdoor", "cat"][number % 2], "objects": objects}))
+    (source / "rows.jsonl").write_text("\n".join(lines))
+    st.pack(source / "rows.jsonl", tmp_path / "dataset", seed=None)
+    split = st.Dataset(tmp_path / "dataset").split("train")
+    fields = [st.Image([st.ResizeTo(8)]), st.Objects(min_size=0, min_area=0)]
+    # `cat` is a class of the images, too.
+    with pytest.raises(st.OptionError, match=r"the classes of train of .* are those of its labels.*Objects\(classes=…\)"):
+        st.Loader(split, 4, fields)
+    classes, states = ["owl", "cat", "emu"], []
+    for names in (classes, classes[::-1]):
+        own = st.Objects(min_size=0, min_area=0, classes=names)
+        loader = st.Loader(split, 4, [fields[0], own], order=st.Sequential())
+        (batch,) = loader
+        assert [batch["labels"].row(row).tolist() for row in range(4)] == ids(names)
+        assert batch["label"].tolist() == [1, 0, 1, 0] and loader.classes == ["cat", "outdoor"]
+        states.append(loader.state_dict()["fingerprint"] if "fingerprint" in loader.state_dict() else str(loader.state_dict()))
+    assert states[0] != states[1]
+    with pytest.raises(st.OptionError, match="is for names in `image/object/class/text`"):
+        st.Loader(numbered(tmp_path / "ids"), 4, [fields[0], st.Objects(classes=classes)])
+
+
+def numbered(folder, names=None, offset=0):
+    """Returns a split whose objects have ids and, if `names` are given, names too."""
+    with st.Writer(folder, labels=False, classes=[] if names else sorted({"cat", "emu", "owl"})) as writer:
+        for number, animals in enumerate(ANIMALS):
+            classes = [["cat", "emu", "owl"].index(name) + offset for name in animals]
+            sample = {"key": f"i{number}", "image": png(number), "objects": {"bbox": [[0, 0, 2, 3] for _ in animals], "category": classes}}
+            writer.write({**sample, **({NAMES: animals} if names else {})})
+    return st.Dataset(folder).split("train")
+
+
+def test_names_and_ids_of_objects_do_not_mix_by_chance(tmp_path):
+    named, ids_only = pack(tmp_path / "a"), numbered(tmp_path / "b")
+    fields, classes = [st.Image([st.ResizeTo(8)]), st.Objects(min_size=0, min_area=0)], ["cat", "emu", "owl"]
+    with pytest.raises(st.OptionError, match="has ids of the classes of objects, and train of .*a only their names"):
+        st.Loader([named, ids_only], 4, fields, classes=classes)
+    # As in TensorFlow's Object Detection: ids from 1, and names.
+    both = numbered(tmp_path / "c", names=True, offset=1)
+    assert labels(both) == [[label + 1 for label in row] for row in ids(classes)]
+    assert labels(both, classes=classes) == ids(classes)
+    assert labels([both, named], classes=classes) == 2 * ids(classes)
+
+
+def test_a_column_of_the_objects_is_not_lost(tmp_path):
+    split = pack(tmp_path / "a")
+    fields = [st.Image([st.ResizeTo(8)]), st.Objects(), st.Column(NAMES, multi_hot=3)]
+    with pytest.raises(st.OptionError, match="belongs to the objects, which deliver it"):
+        st.Loader(split, 4, fields, classes=["cat", "emu", "owl"])
+    fields[1] = st.Objects(properties=[])
+    loader = st.Loader(split, 4, fields, classes=["cat", "emu", "owl"], order=st.Sequential())
+    (batch,) = loader
+    assert batch[NAMES][0].tolist() == [1, 0, 1] and "boxes" in batch

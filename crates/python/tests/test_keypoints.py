@@ -38,8 +38,9 @@ def face(number):
     return file.getvalue(), places
 
 
-def coco(folder, categories, count=6, points=None):
-    """Writes images with a face each, and their file of annotations; the centre of a pixel is half a pixel from its edge."""
+def coco(folder, categories, count=6, points=None, of_second=False, dogs=0):
+    """Writes images with a face each, and their file of annotations; the centre of a pixel is half a pixel from its edge. The last face
+    may be of the second category; `dogs` further images have an object of it without points."""
     folder.mkdir()
     images, annotations = [], []
     for number in range(count):
@@ -51,6 +52,12 @@ def coco(folder, categories, count=6, points=None):
             {"id": number, "image_id": number, "category_id": categories[0]["id"], "bbox": [2, 2, 36, 20], "area": 720,
              "iscrowd": 0, "keypoints": stored if points is None else points, "num_keypoints": 3}
         )  # fmt: skip
+    if of_second:
+        annotations[-1]["category_id"] = categories[1]["id"]
+    for number in range(count, count + dogs):
+        (folder / f"{number}.png").write_bytes(face(number)[0])
+        images.append({"id": number, "file_name": f"{number}.png", "width": WIDTH, "height": HEIGHT})
+        annotations.append({**annotations[0], "id": number, "image_id": number, "category_id": categories[1]["id"], "keypoints": []})
     path = folder / "annotations.json"
     path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
     return path
@@ -82,10 +89,12 @@ def colour_at(batch, row, point):
 def check_colours(split, flipped, **objects):
     """Checks that each point lies on the pixel of its name; in mirrored images, that of the other side is on its place."""
     steps = [st.RandomHorizontalFlip(1.0 if flipped else 0.0)]
-    loader = st.Loader(split, len(split), [st.Image([SAME, *steps]), st.Objects(keypoints=FEATURE, **objects)])
+    splits = split if isinstance(split, list) else [split]
+    count = sum(map(len, splits))
+    loader = st.Loader(splits, count, [st.Image([SAME, *steps]), st.Objects(keypoints=FEATURE, **objects)])
     (batch,) = loader
     other = {"left_eye": "right_eye", "right_eye": "left_eye"} if flipped else {}
-    for row in range(len(split)):
+    for row in range(count):
         for point, name in enumerate(NAMES):
             assert colour_at(batch, row, point) == COLOURS[other.get(name, name)]
 
@@ -123,18 +132,54 @@ def packed(folder, number, names):
 
 
 def test_what_the_manifest_cannot_say_is_named(tmp_path):
-    categories = [person(), person(id=2, name="dog", keypoints=["nose", "left_ear", "right_ear"])]
-    result = st.pack(coco(tmp_path / "two", categories), tmp_path / "a")
-    assert any("`keypoints` and `skeleton` of the categories, which are not the same" in text for text in result.left_out)
-    assert st.Dataset(tmp_path / "a").keypoints is None
-    wrong = [person(skeleton=[[1, 9]]), person(keypoints=["a", "a", "b"]), person(keypoints="nose"), person(skeleton=[[0, 1]])]
-    for number, category in enumerate(wrong):
-        result = st.pack(coco(tmp_path / f"wrong-{number}", [category]), tmp_path / f"b-{number}")
-        assert result.images == 6 and any("of the categories, " in text for text in result.left_out), category
-        assert st.Dataset(tmp_path / f"b-{number}").keypoints is None
+    dog = person(id=2, name="dog", keypoints=["nose", "left_ear", "right_ear"])
+    unnamed = {"id": 2, "name": "dog"}
+    for number, (categories, of_second, message) in enumerate((
+        ([person(), dog], True, "`keypoints` of the categories, which are not the same of person and dog"),
+        # Points of a category without names are not those of the other one.
+        ([person(), unnamed], True, "`keypoints` of the categories, which are not the same of person and dog"),
+        ([person(keypoints=["a", "a", "b"])], False, "`keypoints` of the categories, which have an empty name, or a name twice: a"),
+        ([person(keypoints="nose")], False, "`keypoints` of the categories, which are not a list of names"),
+    )):
+        result = st.pack(coco(tmp_path / f"two-{number}", categories, of_second=of_second), tmp_path / f"a-{number}")
+        assert any(message in text for text in result.left_out), result.left_out
+        assert result.images == 6 and st.Dataset(tmp_path / f"a-{number}").keypoints is None
+    # A category whose objects have no points says nothing of them, and is packed.
+    st.pack(coco(tmp_path / "other", [person(), unnamed], dogs=2), tmp_path / "other-dataset")
+    assert st.Dataset(tmp_path / "other-dataset").keypoints == st.Keypoints(NAMES, skeleton=SKELETON)
+    assert len(st.Dataset(tmp_path / "other-dataset").split("train")) == 8
+    for number, skeleton in enumerate(([[1, 9]], [[0, 1]], [[1, 1]], [[1]], "all")):
+        result = st.pack(coco(tmp_path / f"lines-{number}", [person(skeleton=skeleton)]), tmp_path / f"b-{number}")
+        assert any("`skeleton` of the categories, which has" in text and "from 1 to 3" in text for text in result.left_out)
+        assert st.Dataset(tmp_path / f"b-{number}").keypoints == st.Keypoints(NAMES)
     # Names of another number of points than the annotations have.
-    with pytest.raises(st.PackError, match="its objects have 3 keypoints each; those of the dataset have 2"):
-        st.pack(coco(tmp_path / "few", [person(keypoints=["nose", "chin"], skeleton=[])]), tmp_path / "c", on_error="fail")
+    result = st.pack(coco(tmp_path / "few", [person(keypoints=["nose", "chin"], skeleton=[])]), tmp_path / "c")
+    assert any("which are 2 names, and no object has as many points" in text for text in result.left_out) and result.images == 6
+    result = st.pack(coco(tmp_path / "no-points", [person()], points=[]), tmp_path / "d")
+    assert sum("since no annotation has keypoints" in text for text in result.left_out) == 2
+
+
+def test_what_is_left_out_is_not_taken_from_the_dataset(faces, tmp_path):
+    """The dataset names other points than the split, whose names it cannot keep."""
+    st.pack(coco(tmp_path / "a", [person(), {"id": 2, "name": "dog"}]), tmp_path / "dataset")
+    dog = person(id=2, name="dog", keypoints=["right_eye", "left_eye", "nose"])
+    other = coco(tmp_path / "b", [person(), dog], of_second=True)
+    with pytest.raises(st.PackError, match="something that a dataset cannot keep: .*not the same of person and dog"):
+        st.pack(other, tmp_path / "dataset", split="val")
+    st.pack(other, tmp_path / "dataset", split="val", keypoints=st.Keypoints(NAMES, skeleton=SKELETON))
+    # One that says less is asked nothing, and says what the dataset says.
+    st.pack(coco(tmp_path / "c", [person(skeleton=[]), {"id": 2, "name": "dog"}]), tmp_path / "dataset", split="test")
+    assert st.Dataset(tmp_path / "dataset").keypoints == st.Keypoints(NAMES, skeleton=SKELETON)
+
+
+def test_a_dataset_that_does_not_say_what_points_are_takes_more(tmp_path):
+    """Its records have points; the names of further ones are left out by name, unless the user gives them."""
+    st.pack(coco(tmp_path / "a", [person(keypoints=[], skeleton=[])]), tmp_path / "dataset")
+    named = coco(tmp_path / "b", [person()])
+    result = st.pack(named, tmp_path / "dataset", split="val")
+    assert "what the keypoints are, since the dataset does not say it" in result.left_out and result.images == 6
+    with pytest.raises(st.PackError, match="not described in the dataset and 3"):
+        st.pack(named, tmp_path / "dataset", split="test", keypoints=st.Keypoints(NAMES, skeleton=SKELETON))
 
 
 def yolo(root, more, points=3):
@@ -157,16 +202,23 @@ def test_the_points_of_yolo(tmp_path):
     names = "kpt_names:\n  0:\n    - nose\n    - left_eye\n    - right_eye\n"
     st.pack(yolo(tmp_path / "names", f"flip_idx: [0, 2, 1]\n{names}"), tmp_path / "b")
     assert st.Dataset(tmp_path / "b").keypoints == st.Keypoints(NAMES, flip_index=[0, 2, 1])
-    for number, (more, message) in enumerate(
-        (
-            ("flip_idx: [0, 1]\n", "`flip_idx` is the number of each of the 3 keypoints"),
-            ("flip_idx: [1, 2, 0]\n", "two flips restore the order"),
-            ("kpt_names:\n  0: [a, b]\n", "`kpt_names` has 2 names, and `kpt_shape` 3 keypoints"),
-            ("kpt_names: nose\n", "`kpt_names` is a list of names"),
-        )
-    ):
-        with pytest.raises(st.PackError, match=message):
-            st.pack(yolo(tmp_path / f"wrong-{number}", more), tmp_path / f"c-{number}")
+    numbers = "kpt_names: {0: [1, 2, 3]}\n"
+    for number, (more, message, described) in enumerate((
+        ("flip_idx: [0, 1]\n", "`flip_idx`, which is [0,1]: expected 3 numbers of points", None),
+        ("flip_idx: [1, 2, 0]\n", "two flips do not restore the order", None),
+        (names + "flip_idx: [0, 5, 1]\n", "two flips do not restore the order", st.Keypoints(NAMES)),
+        ("kpt_names:\n  0: [a, b]\n", "`kpt_names`, which has 2 names, and `kpt_shape` 3 points", None),
+        ("kpt_names: nose\n", "`kpt_names`, which is not a list of names", None),
+        (names + "flip_idx: [0, 1, 2]\n", "which exchange different points", None),
+        ("flip_idx: []\n" + numbers, None, st.Keypoints(["1", "2", "3"])),
+    )):
+        result = st.pack(yolo(tmp_path / f"odd-{number}", more), tmp_path / f"c-{number}")
+        assert result.images == 4 and st.Dataset(tmp_path / f"c-{number}").keypoints == described, (more, result.left_out)
+        assert message is None or any(message in text for text in result.left_out), result.left_out
+    # Names of some of the classes.
+    two = yolo(tmp_path / "two", names)
+    (two / "data.yaml").write_text((two / "data.yaml").read_text().replace("[person]", "[person, dog]"))
+    assert any("`kpt_names`, which the class dog does not have" in text for text in st.pack(two, tmp_path / "d").left_out)
 
 
 def rows(count, points=NAMES):
@@ -188,6 +240,9 @@ def test_writers_say_what_points_are(tmp_path):
     dataset = write(tmp_path / "a", keypoints=described)
     assert dataset.keypoints == described
     check_colours(dataset.split("train"), True)
+    two_numbers = {"bbox": [[2, 2, 36, 20]], "category": [0], "keypoints": [[[1, 2], [3, 4], [5, 6]]]}
+    with pytest.raises(st.OptionError, match="x, y and visibility"), st.Writer(tmp_path / "two", images=True, labels=False) as writer:
+        writer.write({"key": "a", "image": face(0)[0], "objects": two_numbers})
     with pytest.raises(st.PackError, match="3 .`nose`, `left_eye`, `right_eye`. in the dataset and not described in the split"):
         write(tmp_path / "a", "val")
     with pytest.raises(st.PackError, match="keypoints of objects are 3"):
@@ -200,9 +255,18 @@ def test_writers_say_what_points_are(tmp_path):
             writer.write_many({**row, "key": f"{part}-{row['key']}"} for row in rows(2))
     st.commit(tmp_path / "parts")
     assert st.Dataset(tmp_path / "parts").keypoints == described
-    for wrong in (st.Keypoints(["a", "a"]), st.Keypoints(["a"], [0, 1]), st.Keypoints(NAMES, skeleton=[(0, 3)]), st.Keypoints()):
-        with pytest.raises(st.OptionError, match="keypoints"):
-            write(tmp_path / "wrong", keypoints=wrong)
+    for wrong, message in (
+        ((["a", "a"],), "a name twice: a"),
+        ((["a"], [0, 1]), "the length of `flip_index`"),
+        ((NAMES, [1, 2, 0]), "does not exchange two points: 1"),
+        ((NAMES, (), [(0, 3)]), "counts from 0, that does not join two of the points: 0, 3"),
+        ((), "neither `names` nor `flip_index`"),
+    ):
+        with pytest.raises(st.OptionError, match=message):
+            st.Keypoints(*wrong)
+    for wrong in (("nose",), ([1],), (NAMES, "021"), (NAMES, [0.5]), (NAMES, (), [(0, 1, 2)]), (NAMES, (), [3]), (None,), (b"abc",)):
+        with pytest.raises(st.OptionTypeError):
+            st.Keypoints(*wrong)
     with pytest.raises(st.OptionTypeError, match="expected `shardtool.Keypoints"):
         write(tmp_path / "wrong", keypoints={"names": NAMES})
     with pytest.raises(st.OptionError, match="samples with the feature image/object/keypoints"), st.Writer(
@@ -240,6 +304,8 @@ def test_every_command_keeps_what_points_are(faces, tmp_path):
     more.write_text(more.read_text().replace('"file_name": "', '"file_name": "more-'))
     st.Dataset(changed).append(more)
     assert len(st.Dataset(changed).split("train")) == 8 and st.Dataset(changed).keypoints == described
+    with pytest.raises(st.PackError, match="6 values for 1 boxes|is only changed together"):
+        st.Dataset(changed).replace_columns({"key": ["1.png"], FEATURE: [[0.5, 0.5, 2.0]]}, columns={FEATURE: "float"})
     other = coco(tmp_path / "other", [person(keypoints=["nose", "right_eye", "left_eye"])], 2)
     with pytest.raises(st.PackError, match="keypoints of objects are 3"):
         st.Dataset(changed).append(other)
@@ -307,10 +373,15 @@ def test_splits_with_other_points_are_not_mixed(faces, tmp_path):
     train = st.Dataset(faces).split("train")
     other = packed(tmp_path, 0, ["nose", "right_eye", "left_eye"])
     unnamed = write(tmp_path / "unnamed").split("train")
-    for second, message in ((other, "nose, right_eye, left_eye"), (unnamed, "have no names")):
+    numbers = write(tmp_path / "numbers", keypoints=st.Keypoints(flip_index=[0, 2, 1])).split("train")
+    for second, message in ((other, "nose, right_eye, left_eye"), (unnamed, "have no names"), (numbers, "without names")):
         with pytest.raises(st.OptionError, match=f"different keypoints.*{message}"):
             st.Loader([train, second], 4, [st.Image([SAME]), st.Objects(keypoints=FEATURE)])
     # What the user says counts where nothing is said.
+    for second in (unnamed, numbers):
+        check_colours([train, second], True, flip_index=[0, 2, 1])
+    with pytest.raises(st.OptionError, match="different keypoints"):
+        check_colours([train, other], True, flip_index=[0, 2, 1])
     loader = st.Loader([train, unnamed], 2, [st.Image([SAME]), st.Objects(keypoints=FEATURE, flip_index=[0, 2, 1])])
     assert sum(len(batch["image"]) for batch in loader) == 10
     same = packed(tmp_path, 1, list(NAMES))

@@ -387,3 +387,11 @@ def test_names_in_features_that_are_wrong_are_named(photos, tmp_path):
         writer.write({"key": "a", "image": image, "features": {"weight": 2.0, "image/width": 1}})
     (record,) = records(tmp_path / "out")
     assert record["features"]["weight"] == 2.0 and record["features"]["image/width"] != 1
+
+
+def test_ids_of_classes_that_the_dataset_does_not_have(tmp_path):
+    with st.Writer(tmp_path / "dataset", classes=["cat", "dog"], labels=False) as writer:
+        writer.write({"key": "a", "image": np.zeros((8, 8, 3), np.uint8), "objects": {"bbox": [[0, 0, 2, 2]], "category": [1]}})
+        with pytest.raises(st.PackError, match="image/object/class/label 2.*the id of a class of the dataset"):
+            writer.write({"key": "b", "image": np.zeros((8, 8, 3), np.uint8), "objects": {"bbox": [[0, 0, 2, 2]], "category": [2]}})
+    assert len(st.Dataset(tmp_path / "dataset").split("train")) == 1

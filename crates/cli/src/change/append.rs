@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let splits: Vec<_> = appended.splits.iter().map(split).collect();
         out.json(&json!({
             "version": version_json(appended.version), "splits": splits, "new_classes": appended.new_classes,
-            "absent": appended.absent,
+            "absent": appended.absent, "left_out": appended.left_out,
         }))?;
     } else {
         for split in &appended.splits {
@@ -98,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             let names = text::printable(appended.new_classes.join(", ").as_bytes());
             writeln!(out, "new classes, after those that were there: {names}")?;
         }
+        pack::print_left_out(&appended.left_out, out)?;
         if !appended.absent.is_empty() {
             let names = text::printable(appended.absent.join(", ").as_bytes());
             writeln!(out, "the new records have no values of {names}: SOURCE lacks them")?;

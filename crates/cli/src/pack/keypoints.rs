@@ -1,7 +1,6 @@
 //! The file of `--keypoints`.
 
 use serde_json::Value;
-use shardtool_format::Chain;
 use shardtool_format::manifest::Keypoints;
 
 /// Members of the file.
@@ -13,12 +12,11 @@ const MEMBERS: [&str; 3] = ["names", "flip_index", "skeleton"];
 /// What is wrong with it.
 pub(super) fn read(path: &str) -> Result<Keypoints, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string())?;
     let members = value.as_object().ok_or("expected an object with `names`, `flip_index` or `skeleton`")?;
     if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
         return Err(format!("unknown member `{unknown}`: expected `names`, `flip_index`, `skeleton`"));
     }
     let keypoints: Keypoints = serde_json::from_value(value).map_err(|error| error.to_string())?;
-    keypoints.check().map_err(|error| Chain(&error).to_string())?;
-    Ok(keypoints)
+    keypoints.problem().map_or(Ok(keypoints), Err)
 }

@@ -6,6 +6,7 @@ mod report;
 mod source_arguments;
 
 pub(crate) use arguments::{Arguments, NamesArgument};
+pub(crate) use report::print_left_out;
 pub(crate) use source_arguments::SourceArguments;
 
 use crate::exit::{self, Exit};

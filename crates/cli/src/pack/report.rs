@@ -22,7 +22,7 @@ fn documents(arguments: &Arguments, mut splits: Vec<Value>, out: &mut Output) ->
 }
 
 /// Prints the files and folders of the source that no split takes.
-fn print_left_out(left_out: &[String], out: &mut Output) -> std::io::Result<()> {
+pub(crate) fn print_left_out(left_out: &[String], out: &mut Output) -> std::io::Result<()> {
     for text in left_out {
         writeln!(out, "  left out: {}", text::printable(text.as_bytes()))?;
     }

@@ -1,5 +1,7 @@
 //! Which keypoints change places in a mirrored object, by their names.
 
+use std::collections::HashMap;
+
 /// Words for the two sides of an object.
 const WORDS: [(&str, &str); 3] = [("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT")];
 /// Letters for the two sides, where they stand alone: `l_eye`, `eye.R`.
@@ -23,6 +25,12 @@ pub enum SidesError {
         /// That of the other side.
         other: String,
     },
+    /// A point that has a number and no side, among others with sides: `face-0` and `face-16` may be two sides, or not.
+    #[error("has {name:?}, a number without a side, while other names have sides: give the numbers")]
+    Counted {
+        /// The name.
+        name: String,
+    },
     /// Two names that may be the two sides, or not.
     #[error("has {name:?} and {other:?}, which may be two sides, or not: give the numbers")]
     Unclear {
@@ -40,22 +48,50 @@ pub enum SidesError {
 /// [`SidesError`].
 pub fn flip_index(names: &[impl AsRef<str>]) -> Result<Vec<usize>, SidesError> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    let at = |wanted: &str| names.iter().position(|name| *name == wanted);
-    let owned = |name: &str| name.to_owned();
+    let mut at = HashMap::new();
+    for (number, name) in names.iter().enumerate() {
+        if at.insert(*name, number).is_some() {
+            return Err(SidesError::Twice { name: (*name).to_owned() });
+        }
+    }
     let number = |(number, name): (usize, &&str)| {
-        if at(name) != Some(number) {
-            return Err(SidesError::Twice { name: owned(name) });
+        let name = *name;
+        if name.chars().count() == 1 && other_side(name).is_some_and(|other| at.contains_key(&*other)) {
+            // Letters that count points, perhaps.
+            return Err(SidesError::Unclear { name: name.to_owned(), other: other_side(name).unwrap_or_default() });
         }
         if let Some(other) = other_side(name) {
-            let name = owned(name);
-            return at(&other).ok_or(SidesError::Alone { name, other });
+            return at.get(&*other).copied().ok_or(SidesError::Alone { name: name.to_owned(), other });
         }
-        match names.iter().find(|other| is_similar(name, other)) {
-            Some(other) => Err(SidesError::Unclear { name: owned(name), other: owned(other) }),
+        match similar(name).find(|other| at.contains_key(&**other)) {
+            Some(other) => Err(SidesError::Unclear { name: name.to_owned(), other }),
             None => Ok(number),
         }
     };
-    names.iter().enumerate().map(number).collect()
+    let order = names.iter().enumerate().map(number).collect::<Result<Vec<_>, _>>()?;
+    if order.iter().enumerate().any(|(number, other)| number != *other) {
+        check_others(names.iter().copied().filter(|name| other_side(name).is_none()))?;
+    }
+    Ok(order)
+}
+
+/// Checks names without a side, among others with sides: they may have sides in other words.
+///
+/// # Errors
+/// [`SidesError::Counted`], [`SidesError::Unclear`] of two names that differ in one letter, such as `oeil_g` and `oeil_d`.
+fn check_others<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), SidesError> {
+    let mut seen: HashMap<(&str, &str), &str> = HashMap::new();
+    for name in names {
+        if name.contains(|c: char| c.is_ascii_digit()) {
+            return Err(SidesError::Counted { name: name.to_owned() });
+        }
+        for (at, letter) in name.char_indices() {
+            if let Some(other) = seen.insert((&name[..at], &name[at + letter.len_utf8()..]), name) {
+                return Err(SidesError::Unclear { name: other.to_owned(), other: name.to_owned() });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the name of the other side; `None` for a name without a side.
@@ -77,11 +113,19 @@ fn other_side(name: &str) -> Option<String> {
     (turned != name).then_some(turned)
 }
 
-/// Returns whether two names differ in one letter, which is l in one and r in the other.
-fn is_similar(a: &str, b: &str) -> bool {
-    let mut differing = a.chars().zip(b.chars()).filter(|(a, b)| a != b);
-    let sides = |(a, b): (char, char)| LETTERS.iter().any(|(l, r)| (a, b) == (*l, *r) || (a, b) == (*r, *l));
-    a.chars().count() == b.chars().count() && differing.next().is_some_and(sides) && differing.next().is_none()
+/// Returns the names that differ from this one in one letter, which is l in one and r in the other.
+fn similar(name: &str) -> impl Iterator<Item = String> {
+    let other = |letter: char| {
+        LETTERS.iter().find_map(|(l, r)| match letter {
+            letter if letter == *l => Some(*r),
+            letter if letter == *r => Some(*l),
+            _ => None,
+        })
+    };
+    name.char_indices().filter_map(move |(at, letter)| {
+        let end = at + letter.len_utf8();
+        Some(format!("{}{}{}", &name[..at], other(letter)?, &name[end..]))
+    })
 }
 
 #[cfg(test)]
@@ -103,8 +147,15 @@ mod tests {
         let alone = |name: &str, other: &str| SidesError::Alone { name: name.to_owned(), other: other.to_owned() };
         assert_eq!(flip_index(&["nose", "left_eye"]).unwrap_err(), alone("left_eye", "right_eye"));
         assert_eq!(flip_index(&["r_eye", "eye"]).unwrap_err(), alone("r_eye", "l_eye"));
-        let unclear = flip_index(&["head", "lankle", "rankle"]).unwrap_err();
-        assert_eq!(unclear, SidesError::Unclear { name: "lankle".to_owned(), other: "rankle".to_owned() });
+        let unclear = |name: &str, other: &str| SidesError::Unclear { name: name.to_owned(), other: other.to_owned() };
+        assert_eq!(
+            flip_index(&["left_hand", "right_hand", "oeil_g", "oeil_d"]).unwrap_err(),
+            unclear("oeil_g", "oeil_d")
+        );
+        assert_eq!(flip_index(&["k", "l", "m", "r"]).unwrap_err(), unclear("l", "r"));
+        let counted = flip_index(&["left_eye", "right_eye", "face-0", "face-16"]).unwrap_err();
+        assert_eq!(counted, SidesError::Counted { name: "face-0".to_owned() });
+        assert_eq!(flip_index(&["head", "lankle", "rankle"]).unwrap_err(), unclear("lankle", "rankle"));
         assert_eq!(flip_index(&["a", "a"]).unwrap_err(), SidesError::Twice { name: "a".to_owned() });
     }
 }

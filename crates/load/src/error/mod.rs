@@ -114,6 +114,40 @@ pub enum Error {
         /// The split, and its dataset.
         split: String,
     },
+    /// A column of the objects is asked for twice.
+    #[error(
+        "`{feature}` belongs to the objects, which deliver it: leave the column out, or the feature out of `Objects`"
+    )]
+    TwoColumns {
+        /// The feature.
+        feature: String,
+    },
+    /// Some splits have ids of the classes of objects, others names.
+    #[error(
+        "{ids} has ids of the classes of objects, and {names} only their names: write both with ids, or load them apart"
+    )]
+    ObjectClasses {
+        /// A split with ids.
+        ids: String,
+        /// A split with names.
+        names: String,
+    },
+    /// Names of classes are given for objects that have ids.
+    #[error(
+        "`classes` of the objects is for names in `image/object/class/text`; their ids are mapped by `classes` of the loader"
+    )]
+    ObjectNames,
+    /// Texts are names of classes, and the classes of the dataset are those of its images.
+    #[error(
+        "`{feature}` has names of classes, and the classes of {split} are those of its labels: say all names in the order of their ids \
+         (`classes`; of objects also `Objects(classes=…)`)"
+    )]
+    OtherClasses {
+        /// The feature.
+        feature: String,
+        /// The split.
+        split: String,
+    },
     /// Texts are names of classes, and no class has a name.
     #[error(
         "`{feature}` has names of classes, and the dataset does not say their ids: give the names in their order as `classes`"
@@ -170,7 +204,8 @@ pub enum Error {
     },
     /// The keypoints of two splits are not the same.
     #[error(
-        "the splits have different keypoints: {first}; {second}. Load them apart, or write them with the same points in the same order"
+        "the splits have different keypoints: {first}; {second}. If they are the same points, and only one dataset names them, say their \
+         mirrored order (`flip_index`); otherwise load the splits apart"
     )]
     Keypoints {
         /// Those of the first.

@@ -40,6 +40,9 @@ pub struct Objects {
     pub unit: BoxUnit,
     /// Features with one number for each object, such as its class, which are dropped with it.
     pub properties: Vec<String>,
+    /// Names of the classes of objects, by class id, where `image/object/class/text` has names and other classes are those of the images.
+    /// By default those of the loader, or of the dataset.
+    pub classes: Option<Vec<String>>,
     /// Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility 0.
     pub keypoints: Option<String>,
     /// The number that each point has in a mirrored object, as YOLO's `flip_idx`: `[0, 2, 1]` for a nose and two eyes, so that the left
@@ -92,6 +95,7 @@ impl Default for Objects {
             box_format: BoxFormat::default(),
             unit: BoxUnit::default(),
             properties: vec![CLASSES.to_owned()],
+            classes: None,
             keypoints: None,
             flip_index: None,
             masks: false,

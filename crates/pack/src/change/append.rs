@@ -57,6 +57,8 @@ pub struct Appended {
     pub new_classes: Vec<String>,
     /// The features of the dataset that the source lacks: the new records have no values of them.
     pub absent: Vec<String>,
+    /// What the source has and the records do not, for people.
+    pub left_out: Vec<String>,
 }
 
 /// What was appended to a split.
@@ -100,7 +102,8 @@ pub fn append(options: &AppendOptions, progress: &dyn Progress) -> Result<Append
         splits.push(planned(&dataset, plan, options)?);
     }
     if options.change.dry_run {
-        return Ok(Appended { version: None, splits, new_classes, absent: absent(&dataset, &plans) });
+        let (absent, left_out) = (absent(&dataset, &plans), left_out(&plans));
+        return Ok(Appended { version: None, splits, new_classes, absent, left_out });
     }
     beside_others(&dataset, || match shardtool_store::is_url(dataset.path()) {
         true => write::<StoreFolder>(&dataset, &plans, &packing, options, new_classes, progress),
@@ -194,6 +197,11 @@ impl Drop for ClassesFile {
     }
 }
 
+/// Returns what the source has and the records do not, for people: the same of all its splits.
+fn left_out(plans: &[Plan]) -> Vec<String> {
+    plans.first().map_or(vec![], |plan| plan.left_out().to_vec())
+}
+
 /// Returns the features of a version that no plan has.
 fn absent(dataset: &Dataset, plans: &[Plan]) -> Vec<String> {
     let planned: Vec<_> = plans.iter().flat_map(|plan| plan.features()).map(|feature| feature.name).collect();
@@ -246,7 +254,8 @@ fn write<P: Place>(
         bytes: added.packed.split.bytes(),
     });
     let splits = splits.collect();
-    Ok(Appended { version: Some(version), splits, new_classes, absent: absent(dataset, plans) })
+    let (absent, left_out) = (absent(dataset, plans), left_out(plans));
+    Ok(Appended { version: Some(version), splits, new_classes, absent, left_out })
 }
 
 fn pack_all<P: Place>(

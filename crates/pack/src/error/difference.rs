@@ -83,7 +83,7 @@ impl Difference {
                 added: only(here_features, there_features),
             });
         }
-        if there.keypoints != here.keypoints {
+        if joined_keypoints(there, here).is_none() {
             return Some(Difference::Keypoints { there: there.keypoints.clone(), here: here.keypoints.clone() });
         }
         let requires = |manifest: &Manifest| manifest.without_versions().requires.join(", ");
@@ -96,6 +96,15 @@ impl Difference {
         ];
         let differs = members.into_iter().find(|(_, there, here)| there != here);
         differs.map(|(member, there, here)| Difference::Convention { member, there, here })
+    }
+}
+
+/// Returns what two manifests say together of their keypoints; `None` if they contradict each other, or one says nothing.
+pub(crate) fn joined_keypoints(there: &Manifest, here: &Manifest) -> Option<Option<Keypoints>> {
+    match (&there.keypoints, &here.keypoints) {
+        (None, None) => Some(None),
+        (Some(there), Some(here)) => there.joined(here).map(Some),
+        _ => None,
     }
 }
 
@@ -128,11 +137,15 @@ impl std::fmt::Display for Difference {
                         false => format!("{}{}", keypoints.count(), some(&keypoints.names)),
                     },
                 };
+                let more = match described(there) == described(here) {
+                    true => ", which change places or are joined in another way",
+                    false => "",
+                };
                 let (there, here) = (described(there), described(here));
                 write!(
                     f,
-                    "the keypoints of objects are {there} in the dataset and {here} in the split, or differ in left, right \
-                    and skeleton; all splits must have the same, see --keypoints"
+                    "the keypoints of objects are {there} in the dataset and {here} in the split{more}; all splits must have \
+                     the same: say it for the split, or write all splits again"
                 )
             }
             Difference::OtherType { name, there, here } => {

@@ -19,6 +19,7 @@ mod writer;
 pub use archive::ArchiveError;
 pub use array::ArrayRefusal;
 pub use destination::DestinationError;
+pub(crate) use difference::joined_keypoints;
 pub use difference::{Difference, PlanDifference};
 pub use list::ListError;
 pub use mds::MdsProblem;

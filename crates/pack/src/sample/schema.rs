@@ -1,9 +1,10 @@
 //! What all samples of a split have in common, and which features their records have.
 
+use crate::source::keypoints::DescribedKeypoints;
 use serde::{Deserialize, Serialize};
 use shardtool_format::array::array_name;
 use shardtool_format::checksum::Crc32c;
-use shardtool_format::manifest::{DType, FeatureType, Keypoints};
+use shardtool_format::manifest::{DType, FeatureType};
 use shardtool_format::names;
 
 /// Last parts of the names of features that describe an array.
@@ -20,9 +21,9 @@ pub(crate) struct SampleSchema {
     pub(crate) labelled: bool,
     /// The source's own columns, in the order of [`super::ResolvedSample::values`].
     pub(crate) columns: Vec<(String, DType)>,
-    /// What the keypoints of objects are, if it is known.
+    /// What the keypoints of objects are.
     #[serde(default)]
-    pub(crate) keypoints: Option<Keypoints>,
+    pub(crate) keypoints: DescribedKeypoints,
 }
 
 impl SampleSchema {

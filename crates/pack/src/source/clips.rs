@@ -61,7 +61,8 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     let left_out = walk.left_out();
     let Walk { root, mut rejected, .. } = walk;
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
-    let schema = SampleSchema { classes: classes.into_names(), images: false, labelled, columns, keypoints: None };
+    let schema =
+        SampleSchema { classes: classes.into_names(), images: false, labelled, columns, keypoints: Default::default() };
     Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 

@@ -1,12 +1,13 @@
 //! COCO annotation files: images, and the objects in each.
 
 use super::coco_annotation::Annotation;
+use super::coco_captions;
+use super::coco_keypoints::{self, Described};
 use super::coco_members::Members;
 use super::coco_panoptic::{PANOPTIC, Panoptic};
 use super::layouts::listed;
 use super::listing::{Entry, Listing};
 use super::objects;
-use super::{coco_captions, coco_keypoints};
 use crate::class_ids;
 use crate::error::SourceError;
 use crate::input::{self, Objects, Times, open_list, place};
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::BufReader;
 use std::path::Path;
 
@@ -77,9 +78,10 @@ struct Category {
 }
 
 impl Category {
-    /// Returns what it says of its keypoints.
-    fn points(&self) -> [Option<&Value>; 2] {
-        coco_keypoints::MEMBERS.map(|name| self.others.get(name))
+    /// Returns what it says of its keypoints. `with_points` are the categories whose objects have some.
+    fn points(&self, with_points: &HashSet<i64>) -> Described<'_> {
+        let members = coco_keypoints::MEMBERS.map(|name| self.others.get(name));
+        Described { name: &self.name, members, has_points: with_points.contains(&self.id) }
     }
 }
 
@@ -110,8 +112,13 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let Document { images, annotations, categories, others } =
         serde_json::from_reader(BufReader::new(opened)).map_err(|e| wrong(e.to_string()))?;
     let mut images = images.into_iter().map(Image::named).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    let described = coco_keypoints::of_categories(categories.iter().map(|category| category.points()));
+    let with_points = annotations.iter().filter(|annotation| annotation.has_points());
+    let counts = with_points.clone().filter_map(|annotation| Some(annotation.keypoints.as_ref()?.len() / 3)).collect();
+    let with_points: HashSet<i64> = with_points.filter_map(|annotation| annotation.category_id).collect();
+    let of_points = categories.iter().map(|category| category.points(&with_points));
+    let (described, unused) = coco_keypoints::of_categories(&of_points.collect::<Vec<_>>(), &counts);
     let mut left_out = left_out(&others, &categories);
+    left_out.extend(unused);
     let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort();
@@ -134,14 +141,8 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     if captioned {
         annotations = annotations.into_iter().map(Annotation::into_caption).collect();
     }
-    let keypoints = annotations.iter().any(|annotation| annotation.keypoints.is_some());
-    let described = match described {
-        Ok(described) => described.filter(|_| keypoints),
-        Err(why) => {
-            left_out.push(format!("`keypoints` and `skeleton` of the categories, {why}"));
-            None
-        }
-    };
+    let keypoints = annotations.iter().any(Annotation::has_keypoints);
+    let most = annotations.iter().filter_map(|annotation| annotation.keypoints.as_ref()).map(Vec::len).max();
     for annotation in annotations.iter().filter(|_| !captioned) {
         let category = annotation.category().map_err(wrong)?;
         if !classes.contains_key(&category) {
@@ -192,7 +193,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
                 let png = panoptic.as_ref().map(|panoptic| panoptic.value(id, &file_name, options)).transpose();
                 png.and_then(|png| {
                     let further = further.into_iter().chain(png.map(|png| (PANOPTIC.to_owned(), png))).collect();
-                    values(id, &annotations, further, &classes, &columns)
+                    values(id, &annotations, (further, most.unwrap_or(0)), &classes, &columns)
                 })
             }
         };
@@ -239,11 +240,11 @@ fn columns(keypoints: bool, panoptic: bool, further: [&Members; 2]) -> Vec<(Stri
     columns
 }
 
-/// Returns the values of an image, in the order of `columns`.
+/// Returns the values of an image, in the order of `columns`. `most` numbers are those of an object's keypoints in an image without any.
 fn values(
     id: i64,
     annotations: &[Annotation],
-    further: Vec<(String, Values)>,
+    (further, most): (Vec<(String, Values)>, usize),
     classes: &HashMap<i64, i64>,
     columns: &[(String, DType)],
 ) -> Result<Box<[Values]>, Reason> {
@@ -265,9 +266,11 @@ fn values(
         annotations.iter().map(|a| Value::from(a.bbox.clone().unwrap_or_default())).collect(),
     );
     if columns.iter().any(|(name, _)| name == objects::KEYPOINTS) {
-        let most = annotations.iter().filter_map(|a| a.keypoints.as_ref()).map(Vec::len).max().unwrap_or(0);
+        let here = annotations.iter().filter_map(|a| a.keypoints.as_ref()).map(Vec::len).max();
+        let count = here.filter(|count| *count > 0).unwrap_or(most);
         // An object without keypoints gets as many as the others, all unlabelled.
-        let points = |a: &Annotation| Value::from(a.keypoints.clone().unwrap_or_else(|| vec![0.0; most]));
+        let given = |a: &Annotation| a.keypoints.clone().filter(|points| !points.is_empty());
+        let points = |a: &Annotation| Value::from(given(a).unwrap_or_else(|| vec![0.0; count]));
         members.insert("keypoints".to_owned(), annotations.iter().map(points).collect());
     }
     let mut flat = Map::new();

@@ -40,6 +40,16 @@ impl Annotation {
         self
     }
 
+    /// Returns whether it has keypoints, labelled or not.
+    pub(super) fn has_keypoints(&self) -> bool {
+        self.keypoints.as_ref().is_some_and(|points| !points.is_empty())
+    }
+
+    /// Returns whether one of its keypoints is labelled.
+    pub(super) fn has_points(&self) -> bool {
+        self.keypoints.as_ref().is_some_and(|points| points.iter().any(|number| *number != 0.0))
+    }
+
     /// Returns the category of an object, which has a box.
     ///
     /// # Errors

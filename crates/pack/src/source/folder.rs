@@ -55,8 +55,13 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
         }
     }
     rejected.sort_by(|a, b| a.input.cmp(&b.input));
-    let schema =
-        SampleSchema { classes: classes.into_names(), images: true, labelled, columns: vec![], keypoints: None };
+    let schema = SampleSchema {
+        classes: classes.into_names(),
+        images: true,
+        labelled,
+        columns: vec![],
+        keypoints: Default::default(),
+    };
     Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 

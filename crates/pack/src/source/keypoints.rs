@@ -5,8 +5,16 @@ use crate::sample::{SampleSchema, Values};
 use crate::source::annotated::wrong;
 use crate::source::objects::{BBOX, KEYPOINTS};
 use crate::{Error, Options, Reason};
-use shardtool_format::Chain;
+use serde::{Deserialize, Serialize};
 use shardtool_format::manifest::{DType, Keypoints, Manifest};
+
+/// What the keypoints of a source's objects are.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct DescribedKeypoints {
+    pub(crate) known: Option<Keypoints>,
+    /// What the source says, and why a dataset cannot keep it.
+    pub(crate) left_out: Option<String>,
+}
 
 /// Returns whether samples with these columns have keypoints.
 pub(super) fn has(columns: &[(String, DType)]) -> bool {
@@ -19,17 +27,20 @@ pub(super) fn has(columns: &[(String, DType)]) -> bool {
 /// [`Error::Option`].
 pub(crate) fn check(given: Option<&Keypoints>, columns: &[(String, DType)]) -> Result<(), Error> {
     let Some(given) = given else { return Ok(()) };
-    if given.check().is_err() {
-        let expected =
-            "different names, a `flip_index` of as many numbers that exchanges pairs, and pairs of different points";
-        return Err(Error::Option { option: "keypoints", expected });
-    }
+    check_values(given)?;
     match has(columns) {
         true => Ok(()),
-        false => {
-            Err(Error::Option { option: "keypoints", expected: "samples with the feature image/object/keypoints" })
-        }
+        false => Err(Error::Option {
+            option: "keypoints",
+            expected: "samples with the feature image/object/keypoints; of a writer, the first one has it, or `features`",
+        }),
     }
+}
+
+fn check_values(given: &Keypoints) -> Result<(), Error> {
+    let expected =
+        "different names, a `flip_index` of as many numbers that exchanges pairs, and pairs of different points";
+    given.check().map_err(|_| Error::Option { option: "keypoints", expected })
 }
 
 /// Says what the keypoints of each split are, if it has some: what the source says, else the options, else the dataset that the splits
@@ -38,26 +49,44 @@ pub(crate) fn check(given: Option<&Keypoints>, columns: &[(String, DType)]) -> R
 /// # Errors
 /// [`Error::Option`]; [`crate::SourceError::Annotations`] if source and options differ.
 pub(super) fn take(splits: &mut [NamedSource], options: &Options, dataset: Option<&Manifest>) -> Result<(), Error> {
-    let schemas = splits.iter_mut().map(|split| match &mut split.source {
-        Source::Files(listing) => &mut listing.schema,
-        Source::Archives(archives) => &mut archives.schema,
-    });
-    for schema in schemas {
-        check(options.keypoints.as_ref(), &schema.columns)?;
+    if let Some(given) = &options.keypoints {
+        check_values(given)?;
+    }
+    for NamedSource { source, left_out, .. } in splits {
+        let schema = match source {
+            Source::Files(listing) => &mut listing.schema,
+            Source::Archives(archives) => &mut archives.schema,
+        };
         if !has(&schema.columns) {
             continue;
         }
-        match (&schema.keypoints, &options.keypoints) {
-            (Some(stated), Some(given)) if stated != given => {
+        let stated = schema.keypoints.known.take();
+        let given = options.keypoints.as_ref();
+        let known = match (stated, given) {
+            (Some(stated), Some(given)) => Some(stated.joined(given).ok_or_else(|| {
                 let problem = "it says what the keypoints are, and the option `keypoints` something else; leave it out";
-                return Err(wrong(&options.source, problem));
-            }
-            (Some(_), _) => {}
-            (None, given) => {
-                let known = || dataset.and_then(|dataset| dataset.keypoints.clone());
-                schema.keypoints = given.clone().or_else(known);
-            }
+                wrong(&options.source, problem)
+            })?),
+            (stated, given) => stated.or(given.cloned()),
+        };
+        let there = dataset.and_then(|dataset| dataset.keypoints.as_ref());
+        if let (None, Some(_), Some(left_out)) = (&known, there, &schema.keypoints.left_out) {
+            let problem = format!(
+                "the dataset says what its keypoints are, and the source something that a dataset cannot keep: {left_out}; say which \
+                 points they are (`keypoints`)"
+            );
+            return Err(wrong(&options.source, problem));
         }
+        schema.keypoints.known = match (&known, there) {
+            // Of points that contradict the dataset, the difference is found later.
+            (Some(here), Some(there)) => here.joined(there).or(known),
+            (None, there) => there.cloned(),
+            (Some(_), None) if given.is_none() && dataset.is_some_and(|dataset| dataset.dtype(KEYPOINTS).is_some()) => {
+                left_out.push("what the keypoints are, since the dataset does not say it".to_owned());
+                None
+            }
+            (Some(_), None) => known,
+        };
     }
     Ok(())
 }
@@ -67,40 +96,31 @@ pub(super) fn take(splits: &mut [NamedSource], options: &Options, dataset: Optio
 /// # Errors
 /// [`Reason::Points`].
 pub(super) fn check_count(schema: &SampleSchema, values: &[Values]) -> Result<(), Reason> {
-    let Some(expected) = schema.keypoints.as_ref().map(Keypoints::count) else { return Ok(()) };
+    let Some(expected) = schema.keypoints.known.as_ref().map(Keypoints::count) else { return Ok(()) };
     let of = |wanted: &str| schema.columns.iter().zip(values).find(|((name, _), _)| name == wanted).map(|(_, v)| v);
     let count = |name| match of(name) {
         Some(Values::Pixels(numbers) | Values::Fractions(numbers) | Values::Floats(numbers)) => numbers.len(),
         _ => 0,
     };
-    let found = match of(&format!("{KEYPOINTS}/shape")) {
-        Some(Values::Int64s(shape)) if shape.len() == 3 => match shape[0] {
-            0 => return Ok(()),
-            _ => shape[1],
+    let numbers = count(KEYPOINTS);
+    let objects = match of(&format!("{KEYPOINTS}/shape")) {
+        Some(Values::Int64s(shape)) if shape.len() == 3 => match (shape[0], shape[1], shape[2]) {
+            (0, ..) => return Ok(()),
+            (objects, points, 3) if points == expected as i64 => objects as usize,
+            (_, found, _) => return Err(Reason::Points { found, expected }),
         },
         // Without a shape, each box has as many.
-        _ => match (count(KEYPOINTS) / 3, count(BBOX) / 4) {
-            (0, _) | (_, 0) => return Ok(()),
-            (points, objects) => (points / objects) as i64,
-        },
+        _ if of(BBOX).is_some() => count(BBOX) / 4,
+        _ => numbers / (3 * expected),
     };
-    match found == expected as i64 {
+    match numbers == 3 * expected * objects {
         true => Ok(()),
-        false => Err(Reason::Points { found, expected }),
+        false if objects > 0 && numbers.is_multiple_of(3 * objects) => {
+            Err(Reason::Points { found: (numbers / 3 / objects) as i64, expected })
+        }
+        false => {
+            let expected = "x, y and visibility of each point that the dataset names, for each object";
+            Err(Reason::Objects { member: "keypoints".to_owned(), expected })
+        }
     }
-}
-
-/// Returns the keypoints that several categories or classes describe, or why they are left out, for people: they differ, or are not as
-/// the manifest has them.
-///
-/// # Errors
-/// The reason.
-pub(super) fn common(all: impl IntoIterator<Item = Keypoints>) -> Result<Option<Keypoints>, String> {
-    let mut all = all.into_iter();
-    let Some(first) = all.next() else { return Ok(None) };
-    if all.any(|other| other != first) {
-        return Err("which are not the same of all classes, and the manifest has one list".to_owned());
-    }
-    first.check().map_err(|problem| Chain(&problem).to_string())?;
-    Ok(Some(first))
 }

@@ -137,7 +137,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     let known = dataset.filter(|dataset| !dataset.classes.is_empty() && dataset.label_offset == 0);
     let given = given.or(known.map(|dataset| ClassIds::in_order(dataset.classes, Some(source.join(names::MANIFEST)))));
     for (split, mut archives) in Archives::of_splits(archives, given, options, progress)? {
-        archives.schema.keypoints = points.clone().filter(|_| keypoints::has(&archives.schema.columns));
+        archives.schema.keypoints.known = points.clone().filter(|_| keypoints::has(&archives.schema.columns));
         let inputs = archives.files.iter().map(|file| file.file.name.clone()).collect();
         let source = Source::Archives(Box::new(archives));
         named.push(NamedSource { split, source, inputs, left_out: left_out.clone() });

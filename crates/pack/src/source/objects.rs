@@ -5,7 +5,7 @@
 
 use crate::Reason;
 use crate::options::BoxFormat;
-use crate::sample::Values;
+use crate::sample::{SampleSchema, Values};
 use serde_json::{Map, Value};
 use shardtool_format::manifest::DType;
 use std::collections::BTreeMap;
@@ -136,6 +136,31 @@ pub(super) fn dtype(column: &str, exact: DType) -> DType {
         DType::Float64 if [BBOX, KEYPOINTS, AREA].contains(&column) => DType::Float,
         exact => exact,
     }
+}
+
+/// Checks that the ids of the classes of objects are those of classes of the dataset, if it names some and images have no labels.
+///
+/// # Errors
+/// [`Reason::Objects`].
+pub(super) fn check_classes(schema: &SampleSchema, values: &[Values]) -> Result<(), Reason> {
+    if schema.labelled || schema.classes.is_empty() {
+        return Ok(());
+    }
+    let unknown = |id: &&i64| **id >= schema.classes.len() as i64;
+    for ((name, _), values) in schema.columns.iter().zip(values).filter(|((name, _), _)| name == CLASS) {
+        let found = match values {
+            Values::Int64(id) => Some(id).filter(unknown),
+            Values::Int64s(ids) => ids.iter().find(unknown),
+            _ => None,
+        };
+        if let Some(id) = found {
+            return Err(Reason::Objects {
+                member: format!("{name} {id}"),
+                expected: "the id of a class of the dataset",
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Marks the columns that are in pixels.

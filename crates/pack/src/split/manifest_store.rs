@@ -1,7 +1,7 @@
 //! Reads, compares and replaces the manifest; adds a split to it or removes one.
 
 use crate::commit::{Directory, Lock};
-use crate::error::{DestinationError, Difference, ShardError};
+use crate::error::{DestinationError, Difference, ShardError, joined_keypoints};
 use crate::place::{self, Place};
 use crate::sample::SampleSchema;
 use crate::source::objects;
@@ -28,7 +28,7 @@ pub(crate) fn of_schema(schema: &SampleSchema) -> Manifest {
         label: schema.labelled.then(|| names::CLASS_LABEL.to_owned()),
         features: sample::features(schema),
         classes: schema.classes.clone(),
-        keypoints: schema.keypoints.clone(),
+        keypoints: schema.keypoints.known.clone(),
         ..Manifest::new(CREATED_BY)
     }
 }
@@ -178,6 +178,10 @@ fn join(
     }
     match Difference::between(&there, schema) {
         Some(difference) => Err(Error::Destination(DestinationError::Incompatible { destination, split, difference })),
-        None => Ok(there),
+        None => {
+            // What one side does not say, the other one may.
+            there.keypoints = joined_keypoints(&there, schema).flatten();
+            Ok(there)
+        }
     }
 }

@@ -79,7 +79,7 @@ impl PlanFile {
         let in_place =
             options.virtual_source.as_ref().map(|source| ("virtual_shards".to_owned(), json!(source.allowed())));
         let allow_empty = options.allow_empty.then(|| (ALLOW_EMPTY.to_owned(), json!(true)));
-        let keypoints = schema.keypoints.as_ref().map(|keypoints| (KEYPOINTS.to_owned(), json!(keypoints)));
+        let keypoints = schema.keypoints.known.as_ref().map(|keypoints| (KEYPOINTS.to_owned(), json!(keypoints)));
         let arrays: Vec<_> = options.arrays.iter().map(ArrayColumn::describe).collect();
         let arrays = (!arrays.is_empty()).then(|| ("arrays".to_owned(), json!(arrays)));
         PlanFile(

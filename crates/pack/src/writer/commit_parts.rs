@@ -8,6 +8,7 @@ use crate::commit::{self as files, Directory, Lock};
 use crate::error::{DestinationError, WriterError};
 use crate::progress::{Progress, Step, after};
 use crate::sample::SampleSchema;
+use crate::source::keypoints::DescribedKeypoints;
 use crate::split::files::SplitFiles;
 use crate::split::manifest_store;
 use crate::split::plan_file::{KEYPOINTS, PlanFile};
@@ -175,7 +176,7 @@ fn schema(plan: &PlanFile) -> SampleSchema {
         classes: plan.member("class_names").unwrap_or_default(),
         images: plan.member("with_images").unwrap_or(true),
         labelled: plan.member("labels").unwrap_or(false),
-        keypoints: plan.member(KEYPOINTS),
+        keypoints: DescribedKeypoints { known: plan.member(KEYPOINTS), left_out: None },
         columns: features.into_iter().filter_map(|(name, text)| Some((name, DType::from_name(&text)?))).collect(),
     }
 }

@@ -3,7 +3,8 @@
 use crate::array::ArrayColumn;
 use crate::options::{Annotated, BoxUnit, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
 use crate::sample::SampleSchema;
-use crate::{Error, Options, Shards, sample, source};
+use crate::source::keypoints::{self, DescribedKeypoints};
+use crate::{Error, Options, Shards, sample};
 use shardtool_decode::{FloatRange, Limits, Truncated};
 use shardtool_format::manifest::{DType, Keypoints};
 use std::path::PathBuf;
@@ -170,9 +171,9 @@ impl WriterOptions {
         if classes.windows(2).any(|pair| pair[0] == pair[1]) || classes.first().is_some_and(|name| name.is_empty()) {
             return Err(Error::Option { option: "classes", expected: "different, non-empty names" });
         }
-        source::keypoints::check(self.keypoints.as_ref(), &columns)?;
+        keypoints::check(self.keypoints.as_ref(), &columns)?;
         let labelled = self.labels.unwrap_or(!self.classes.is_empty());
-        let keypoints = self.keypoints.clone();
+        let keypoints = DescribedKeypoints { known: self.keypoints.clone(), left_out: None };
         let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns, keypoints };
         Ok((options, schema))
     }

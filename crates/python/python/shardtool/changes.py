@@ -455,6 +455,8 @@ def append(
             report.close()
     if appended["rejected"]:
         warn(f"append rejected {appended['rejected']} inputs; rejected-*.jsonl in {dataset.path} lists them with the reasons")
+    if appended["left_out"]:
+        warn(f"append left out {'; '.join(appended['left_out'])}")
     return _newest(dataset, dry_run)
 
 

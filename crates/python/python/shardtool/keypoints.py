@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _shardtool
+from .checks import whole
 from .errors import OptionError, OptionTypeError
 
 __all__ = ["Keypoints", "flip_index"]
@@ -18,6 +19,9 @@ class Keypoints:
 
     Raises
     ------
+    OptionError
+        There are neither names nor `flip_index`, or they are of other numbers of points; a name is empty or occurs twice; two flips
+        would not restore the order; a pair does not join two of the points.
     OptionTypeError
         A value has another type.
 
@@ -35,14 +39,28 @@ class Keypoints:
     skeleton: Sequence[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.names, str):
-            raise OptionTypeError(f"`names` is {self.names!r}: expected a list of names")
-        for name, values in (
-            ("names", tuple(self.names)),
-            ("flip_index", tuple(self.flip_index)),
-            ("skeleton", tuple(tuple(pair) for pair in self.skeleton)),
-        ):
+        skeleton = tuple(_numbers("skeleton", pair) for pair in _listed("skeleton", self.skeleton))
+        if wrong := [pair for pair in skeleton if len(pair) != 2]:
+            raise OptionTypeError(f"`skeleton` has {wrong[0]!r}: expected pairs of numbers")
+        names = _listed("names", self.names)
+        if other := [name for name in names if not isinstance(name, str)]:
+            raise OptionTypeError(f"`names` has {other[0]!r}: expected text")
+        for name, values in (("names", names), ("flip_index", _numbers("flip_index", self.flip_index)), ("skeleton", skeleton)):
             object.__setattr__(self, name, values)
+        try:
+            _shardtool.check_keypoints(self)
+        except ValueError as error:
+            raise OptionError(f"`keypoints`: {error}") from None
+
+
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise OptionTypeError(f"`{name}` is {values!r}: expected a list")
+    return tuple(values)
+
+
+def _numbers(name: str, values: Any) -> tuple[int, ...]:
+    return tuple(whole(name, value, 0) for value in _listed(name, values))
 
 
 def checked(keypoints: Any) -> Keypoints | None:

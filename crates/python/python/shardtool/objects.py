@@ -124,7 +124,10 @@ def _class_type(values: list[Any]) -> type:
 def _coordinates(name: str, values: list[Any], group: int) -> np.ndarray:
     """Returns an array `[n, k]` with k numbers for each object, k being a multiple of `group`."""
     try:
-        array = np.asarray(values, np.float32).reshape(len(values), -1) if values else np.zeros((0, group), np.float32)
+        given = np.asarray(values, np.float32) if values else np.zeros((0, group), np.float32)
+        # Points of two numbers are not points of three.
+        fits = given.ndim < 3 or given.shape[2] == group
+        array = given.reshape(len(values), -1) if values and fits else given if fits else np.zeros((1, 0), np.float32)
     except (TypeError, ValueError):
         array = np.zeros((1, 0), np.float32)
     if array.shape[1] % group or not array.shape[1]:

@@ -238,6 +238,9 @@ class Objects(Option):
         `"fraction"` of the width and height of the stored image, or `"pixel"` of it. Also of keypoints.
     properties
         Features with one number for each object, such as its class, which are dropped with it.
+    classes
+        Names of the classes of objects, by class id, where `image/object/class/text` has names and other classes are those of
+        the images. By default those of the loader, or of the dataset.
     keypoints
         Feature with x, y and visibility of points, the same number for each object. Points outside the result get visibility
         0.
@@ -262,6 +265,7 @@ class Objects(Option):
     box_format: Literal["xyxy", "xywh", "cxcywh"] = "xyxy"
     unit: Literal["fraction", "pixel"] = "fraction"
     properties: Sequence[str] = ("image/object/class/label",)
+    classes: Sequence[str] | None = None
     keypoints: str | None = None
     flip_index: Sequence[int] | None = None
     masks: bool = False
@@ -274,6 +278,7 @@ class Objects(Option):
         "box_format": option.choice("xyxy", "xywh", "cxcywh"),
         "unit": option.choice("fraction", "pixel"),
         "properties": option.several(option.text),
+        "classes": option.optional(option.several(option.text)),
         "keypoints": option.optional(option.text),
         "flip_index": option.optional(option.several(option.whole_from(0, 2**32 - 1))),
         "masks": option.flag,

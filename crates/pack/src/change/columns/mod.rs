@@ -30,6 +30,7 @@ use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::place::{Place, StoreFolder};
 use crate::progress::{Progress, check};
+use crate::source::objects;
 use matched::Matched;
 use shardtool_format::manifest::{Companion, DType, FeatureType, Versions};
 use shardtool_format::names::CLASS_LABEL;
@@ -243,6 +244,9 @@ fn drop_in<P: Place>(dataset: &Dataset, names: &[String], options: &ChangeOption
         &mut |manifest| {
             if manifest.label.as_ref().is_some_and(|label| names.contains(label)) {
                 manifest.label = None;
+            }
+            if names.iter().any(|name| name == objects::KEYPOINTS) {
+                manifest.keypoints = None;
             }
             if let Some(versions) = &mut manifest.versions {
                 versions.columns.retain(|column| !names.contains(&column.name));

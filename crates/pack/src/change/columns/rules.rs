@@ -107,7 +107,10 @@ fn lists(rows: &ColumnRows, column: &ColumnValues, manifest: &Manifest) -> Resul
     };
     let fits = |values: usize, boxes: usize| match member {
         "bbox" => values.is_multiple_of(4),
-        "keypoints" => values.is_multiple_of(boxes),
+        "keypoints" => match manifest.keypoints.as_ref().map(|described| 3 * described.count()) {
+            Some(numbers) => values == numbers * boxes,
+            None => values.is_multiple_of(boxes),
+        },
         _ => values == boxes,
     };
     let own = |row: usize| column.rows[row].as_ref().map_or(0, Value::count);

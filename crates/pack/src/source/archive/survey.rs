@@ -244,7 +244,8 @@ impl Survey {
             Ok((name, dtype))
         });
         let columns = columns.collect::<Result<_, Error>>()?;
-        let schema = SampleSchema { classes: class_names, images: true, labelled, columns, keypoints: None };
+        let schema =
+            SampleSchema { classes: class_names, images: true, labelled, columns, keypoints: Default::default() };
         Ok(SurveyResult { schema, labels })
     }
 }

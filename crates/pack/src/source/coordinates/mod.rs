@@ -5,8 +5,8 @@
 
 mod map;
 
-use super::keypoints;
 use super::objects::{AREA, BBOX, KEYPOINTS};
+use super::{keypoints, objects};
 use crate::options::BoxUnit;
 use crate::sample::{SampleSchema, Values};
 use crate::{Options, Reason};
@@ -41,6 +41,7 @@ pub(crate) fn stored<'v>(
     image: Option<&ImageSizes>,
     options: &Options,
 ) -> Result<Cow<'v, [Values]>, Reason> {
+    objects::check_classes(schema, values)?;
     keypoints::check_count(schema, values)?;
     let mut out = Cow::Borrowed(values);
     let columns = || schema.columns.iter().zip(values).map(|((name, _), values)| (name.as_str(), values));

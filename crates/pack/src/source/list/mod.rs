@@ -68,7 +68,8 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let Entries { images, labels, entries, lines, rejected, .. } = entries;
     unique_keys(file, &entries, &lines)?;
     let labelled = labels.dtype.is_some();
-    let schema = SampleSchema { classes: labels.classes.into_names(), images, labelled, columns, keypoints: None };
+    let schema =
+        SampleSchema { classes: labels.classes.into_names(), images, labelled, columns, keypoints: Default::default() };
     Ok(Listing { entries, schema, rejected, left_out: vec![], root, stored: false })
 }
 

@@ -79,7 +79,7 @@ pub(super) fn list(
     }
     let Images { entries, rejected, .. } = images;
     let classes = classes.map_or(vec![], ClassIds::into_names);
-    let schema = SampleSchema { classes, images: true, labelled: false, columns, keypoints: None };
+    let schema = SampleSchema { classes, images: true, labelled: false, columns, keypoints: Default::default() };
     Ok(Listing { entries, schema, rejected, left_out, root: root.clone(), stored: false })
 }
 

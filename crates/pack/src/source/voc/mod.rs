@@ -112,7 +112,7 @@ pub(super) fn list(
             images: true,
             labelled: false,
             columns: columns.clone(),
-            keypoints: None,
+            keypoints: Default::default(),
         };
         listings.push((
             split,

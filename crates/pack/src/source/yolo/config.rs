@@ -1,14 +1,14 @@
 //! What describes a dataset of YOLO: `data.yaml` of Ultralytics, with the folders or lists of the splits and the names of the classes.
 
 use super::super::annotated::{text, wrong};
-use super::super::keypoints::common;
+use super::super::keypoints::DescribedKeypoints;
 use super::super::layouts::listed;
 use super::super::yaml;
 use super::folders::Folders;
+use super::keypoints;
 use super::paths::entry;
 use crate::Error;
 use serde_json::{Map, Value};
-use shardtool_format::manifest::Keypoints;
 use std::path::{Path, PathBuf};
 
 /// Members that name a split.
@@ -25,7 +25,7 @@ pub(in crate::source) struct Config {
     /// Number of keypoints of each object, and of numbers of each: 2, or 3 with the visibility.
     pub(super) points: Option<(usize, usize)>,
     /// Names of the keypoints, and which change sides in a mirrored object.
-    pub(super) keypoints: Option<Keypoints>,
+    pub(super) keypoints: DescribedKeypoints,
     /// Images of splits that are not packed.
     pub(super) others: Vec<String>,
     /// What is not used, for people.
@@ -92,7 +92,7 @@ impl Config {
         let names = names(file, members.remove("names"), members.remove("nc"))?;
         let points = points(file, members.remove("kpt_shape"))?;
         let base = base(file, members.remove("path"), &splits)?;
-        let (keypoints, unused) = keypoints(file, &mut members, points)?;
+        let (keypoints, unused) = keypoints::take(&mut members, points.map(|(count, _)| count), &names);
         let left_out = members.keys().map(|name| match name.as_str() {
             "download" => "`download`, which is not run".to_owned(),
             name => format!("`{name}` of {}", file.file_name().unwrap_or_default().to_string_lossy()),
@@ -149,59 +149,6 @@ fn points(file: &Path, shape: Option<Value>) -> Result<Option<(usize, usize)>, E
     match list.as_deref() {
         Some([points @ 1..=10_000, numbers @ 2..=3]) => Ok(Some((*points as usize, *numbers as usize))),
         _ => Err(wrong(file, "`kpt_shape` is the number of keypoints, and 2 or 3 numbers for each: [17, 3]")),
-    }
-}
-
-/// Takes what the file says of the keypoints: `flip_idx`, and `kpt_names` of each class. Returns also what is left out, for people.
-fn keypoints(
-    file: &Path,
-    members: &mut Map<String, Value>,
-    points: Option<(usize, usize)>,
-) -> Result<(Option<Keypoints>, Option<String>), Error> {
-    let (flips, names) = (members.remove("flip_idx"), members.remove("kpt_names"));
-    let given = |value: Option<Value>| value.filter(|value| !value.is_null());
-    let (flips, names) = (given(flips), given(names));
-    let Some((count, _)) = points else {
-        let unused =
-            (flips.is_some() || names.is_some()).then(|| "`flip_idx` and `kpt_names`, without `kpt_shape`".to_owned());
-        return Ok((None, unused));
-    };
-    let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
-    let list = |value: &Value| value.as_array()?.iter().map(number).collect::<Option<Vec<_>>>();
-    let wrong_flips = || {
-        wrong(
-            file,
-            format!(
-                "`flip_idx` is the number of each of the {count} keypoints in a mirrored object, so that two flips restore the order"
-            ),
-        )
-    };
-    let flip_index =
-        flips.as_ref().map(|flips| list(flips).filter(|flips| flips.len() == count).ok_or_else(wrong_flips));
-    let flip_index = flip_index.transpose()?.unwrap_or_default();
-    let unnamed = Keypoints { flip_index: flip_index.clone(), ..Keypoints::default() };
-    let unnamed = if flip_index.is_empty() { None } else { Some(unnamed).filter(|unnamed| unnamed.check().is_ok()) };
-    if unnamed.is_none() && !flip_index.is_empty() {
-        return Err(wrong_flips());
-    }
-    let text = |name: &Value| name.as_str().map(str::to_owned);
-    let of_class = |names: &Value| {
-        let names = names.as_array()?.iter().map(text).collect::<Option<Vec<_>>>()?;
-        Some(Keypoints { names, flip_index: flip_index.clone(), ..Keypoints::default() })
-    };
-    let named = match &names {
-        None => Some(vec![]),
-        Some(Value::Object(classes)) => classes.values().map(of_class).collect(),
-        Some(names) => of_class(names).map(|names| vec![names]),
-    };
-    let named = named.ok_or_else(|| wrong(file, "`kpt_names` is a list of names for each class"))?;
-    match common(named) {
-        Ok(Some(named)) if named.count() != count => {
-            Err(wrong(file, format!("`kpt_names` has {} names, and `kpt_shape` {count} keypoints", named.count())))
-        }
-        Ok(Some(named)) => Ok((Some(named), None)),
-        Ok(None) => Ok((unnamed, None)),
-        Err(why) => Ok((unnamed, Some(format!("`kpt_names`, {why}")))),
     }
 }
 

@@ -70,7 +70,7 @@ fn of_folders(source: &Path, forced: bool) -> Result<Option<Config>, Error> {
         left_out.push(format!("no names of classes: none of {} is there; --classes FILE gives them", NAMES.join(", ")));
     }
     let (base, splits) = (source.to_owned(), Splits::Folders(folders));
-    Ok(Some(Config { base, splits, names, points: None, keypoints: None, others: vec![], left_out }))
+    Ok(Some(Config { base, splits, names, points: None, keypoints: Default::default(), others: vec![], left_out }))
 }
 
 /// Returns whether the first files in folders of labels are lines of numbers, as YOLO's are.

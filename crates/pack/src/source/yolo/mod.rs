@@ -4,6 +4,7 @@ mod config;
 mod described;
 mod find;
 mod folders;
+mod keypoints;
 mod labels;
 mod layout;
 mod paths;

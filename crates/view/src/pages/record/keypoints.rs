@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use shardtool_decode::Plan;
 use shardtool_format::example::Example;
 use shardtool_format::manifest::Keypoints;
-use shardtool_load::KEYPOINTS;
+use shardtool_load::{BOXES, KEYPOINTS};
 
 /// Points and lines in pixels.
 #[derive(Default)]
@@ -28,16 +28,18 @@ impl Skeletons {
             let values = floats(Some(*feature));
             let places: Vec<Option<[f64; 2]>> =
                 values.as_chunks::<3>().0.iter().map(|p| place(p, stored.size)).collect();
-            let described = described.filter(|_| *name == KEYPOINTS);
+            let boxes = floats(example.get(BOXES)).len() / 4;
+            let fits = |described: &&Keypoints| boxes == 0 || places.len() == boxes * described.count();
+            let described = described.filter(|_| *name == KEYPOINTS).filter(fits);
             let count = described.map_or(0, Keypoints::count).max(1);
             let name = |at: usize| described.and_then(|described| described.names.get(at % count).cloned());
             let points = places.iter().enumerate().filter_map(|(at, place)| Some((at, (*place)?)));
             all.points
                 .extend(points.map(|(at, place)| Point { at: place, name: name(at).unwrap_or_default() }).take(MOST));
             let pairs = described.map_or(&[][..], |described| &described.skeleton);
-            for object in places.chunks_exact(count).take(MOST) {
+            for object in places.chunks_exact(count) {
                 let joined = pairs.iter().filter_map(|[a, b]| Some([(*object.get(*a)?)?, (*object.get(*b)?)?]));
-                all.lines.extend(joined);
+                all.lines.extend(joined.take(MOST.saturating_sub(all.lines.len())));
             }
         }
         all

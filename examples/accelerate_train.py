@@ -2,12 +2,13 @@
 
     accelerate launch examples/accelerate_train.py DATASET --accumulate 4 --state run
 
-Run again, it resumes from the saved state.
+Run again, it resumes from the state of the last epoch.
 """
 
 import argparse
 import contextlib
 import os
+import pathlib
 from functools import partial
 
 import torch
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256, help="rows on each rank")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--accumulate", type=int, default=1)
-    parser.add_argument("--state", default="state", help="folder of the checkpoint")
+    parser.add_argument("--state", default="state", help="folder of the checkpoints")
     args = parser.parse_args()
 
     accelerator = Accelerator()
@@ -56,8 +57,8 @@ def main() -> None:
     # The loaders need no `prepare`: they divide each epoch among the ranks themselves.
     model, optimizer = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))
     accelerator.register_for_checkpointing(loader)
-    if os.path.exists(args.state):
-        accelerator.load_state(args.state)
+    if saved := sorted(pathlib.Path(args.state).glob("[0-9]*")):
+        accelerator.load_state(f"{saved[-1]}")
 
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         for number, batch in enumerate(loader, loader.steps_done + 1):
@@ -69,7 +70,10 @@ def main() -> None:
                 accelerator.backward(loss / args.accumulate)
             optimizer.step()
             optimizer.zero_grad()
-        accelerator.save_state(args.state)
+        accelerator.save_state(f"{args.state}/tmp")
+        accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            os.replace(f"{args.state}/tmp", f"{args.state}/{epoch:04}")
         accelerator.print(f"epoch {epoch}: accuracy {evaluate(accelerator, model, evaluation):.4f}")
 
 

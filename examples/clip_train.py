@@ -44,8 +44,7 @@ class Pairs(torch.nn.Module):
 @torch.no_grad()
 def accuracy_of(model: Pairs, loader: Loader) -> float:
     """Returns how often a caption is nearest to its image."""
-    right = [(model(batch).argmax(1) == torch.arange(len(batch["id"])))[batch["valid"]] for batch in loader]
-    return float(torch.cat(right).float().mean())
+    return float(torch.cat([(model(b).argmax(1) == torch.arange(len(b["id"])))[b["valid"]] for b in loader]).float().mean())
 
 
 def main() -> None:
@@ -69,9 +68,9 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint)
-        torch.set_rng_state(saved.pop("random"))  # of dropout
-        for name, state in saved.items():
+        random, states = torch.load(args.checkpoint)
+        torch.set_rng_state(random)  # of dropout
+        for name, state in states.items():
             parts[name].load_state_dict(state)
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         model.train()
@@ -82,7 +81,8 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             if step % args.save_every == 0 or step == len(loader):
-                torch.save({"random": torch.get_rng_state()} | {n: p.state_dict() for n, p in parts.items()}, args.checkpoint)
+                torch.save((torch.get_rng_state(), {n: p.state_dict() for n, p in parts.items()}), f"{args.checkpoint}.tmp")
+                os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
 
 

@@ -55,12 +55,8 @@ def main() -> None:
     parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
     args = parser.parse_args()
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
-    steps = [
-        st.RandomResizedCrop(args.size, (0.5, 1.0)),
-        st.RandomHorizontalFlip(),
-        st.RandomRotation(3, interpolation="bilinear"),
-        st.ColorJitter(0.4, 0.4, 0.4),
-    ]
+    crop, rotation = st.RandomResizedCrop(args.size, (0.5, 1.0)), st.RandomRotation(3, interpolation="bilinear")
+    steps = [crop, st.RandomHorizontalFlip(), rotation, st.ColorJitter(0.4, 0.4, 0.4)]
     image = partial(st.Image, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
     depth = st.FurtherImage("depth", kind="values")
     loader = Loader(train, args.batch_size, [image(steps), depth])
@@ -70,9 +66,9 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint)
-        torch.set_rng_state(saved.pop("random"))
-        for name, state in saved.items():
+        random, states = torch.load(args.checkpoint)
+        torch.set_rng_state(random)
+        for name, state in states.items():
             parts[name].load_state_dict(state)
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         model.train()
@@ -82,7 +78,8 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             if step % args.save_every == 0 or step == len(loader):
-                torch.save({"random": torch.get_rng_state()} | {n: p.state_dict() for n, p in parts.items()}, args.checkpoint)
+                torch.save((torch.get_rng_state(), {n: p.state_dict() for n, p in parts.items()}), f"{args.checkpoint}.tmp")
+                os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         print(f"epoch {epoch}: relative error {error_of(model.eval(), test, args.unit):.3f}", flush=True)
 
 

@@ -59,10 +59,9 @@ def main() -> None:
     train, val = (st.Dataset(args.dataset).split(name) for name in ("train", args.eval_split))
     sides, crop = [args.size * side // 1333 for side in range(480, 801, 32)], st.FixedSizeCrop(args.size, fill=PADDING)
     steps = [st.RandomHorizontalFlip(), st.RandomShortestSize(sides, max_size=args.size), crop]
-    image = partial(st.Image, mean=MEAN, std=STD)
+    image, plain = partial(st.Image, mean=MEAN, std=STD), [st.Resize(sides[-1], args.size), crop]
     loader = Loader(train, args.batch_size, [image(steps), st.Objects()], collate_fn=inputs_of)
-    plain = image([st.Resize(sides[-1], args.size), crop])
-    test = Loader(val, args.batch_size, [plain, st.Objects()], order=st.Sequential(), collate_fn=inputs_of)
+    test = Loader(val, args.batch_size, [image(plain), st.Objects()], order=st.Sequential(), collate_fn=inputs_of)
     channels = [args.width * n for n in (1, 2, 4, 8)]
     sizes: Any = {"hidden_sizes": channels, "embedding_size": args.width // 4, "out_features": ["stage4"]}
     wide: Any = {"d_model": args.width, "encoder_ffn_dim": 8 * args.width, "decoder_ffn_dim": 8 * args.width}
@@ -70,9 +69,9 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint)
-        torch.set_rng_state(saved.pop("random"))
-        for name, state in saved.items():
+        random, states = torch.load(args.checkpoint)
+        torch.set_rng_state(random)
+        for name, state in states.items():
             parts[name].load_state_dict(state)
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         model.train()
@@ -82,7 +81,8 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             if step % args.save_every == 0 or step == len(loader):
-                torch.save({"random": torch.get_rng_state()} | {n: p.state_dict() for n, p in parts.items()}, args.checkpoint)
+                torch.save((torch.get_rng_state(), {n: p.state_dict() for n, p in parts.items()}), f"{args.checkpoint}.tmp")
+                os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
 
 

@@ -32,8 +32,7 @@ def loss_of(student: list[torch.Tensor], teacher: list[torch.Tensor], centre: to
     """Returns the mean cross-entropy of every pair of different views."""
     targets = [functional.softmax((t - centre) / 0.04, -1) for t in teacher]
     logs = [functional.log_softmax(s / 0.1, -1) for s in student]
-    pairs = [-(t * s).sum(-1).mean() for i, t in enumerate(targets) for j, s in enumerate(logs) if i != j]
-    return torch.stack(pairs).mean()
+    return torch.stack([-(t * s).sum(-1).mean() for i, t in enumerate(targets) for j, s in enumerate(logs) if i != j]).mean()
 
 
 @torch.no_grad()
@@ -82,7 +81,8 @@ def main() -> None:
             for old, new in zip(teacher.parameters(), student.parameters()):
                 old.lerp_(new.detach(), 0.004)
             if step % args.save_every == 0 or step == len(loader):
-                torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+                torch.save({name: part.state_dict() for name, part in parts.items()}, f"{args.checkpoint}.tmp")
+                os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(copy.deepcopy(teacher).eval(), known, asked):.3f}", flush=True)
 
 

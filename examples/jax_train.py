@@ -75,8 +75,9 @@ def main() -> None:
         loss = jnp.zeros(())
         for batch in loader:
             weights, loss = train_step(weights, batch["image"], batch["label"])
-        with open(args.checkpoint, "wb") as file:
+        with open(f"{args.checkpoint}.tmp", "wb") as file:
             pickle.dump((jax.device_get(weights), loader.state_dict()), file)
+        os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         correct, samples = sum((count(weights, batch["image"], batch["label"]) for batch in evaluation), jnp.zeros(2))
         print(f"epoch {epoch}: loss {loss:.4f}, accuracy {correct / samples:.4f}", flush=True)
 

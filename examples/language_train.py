@@ -43,8 +43,7 @@ def targets(batch: dict[str, Any]) -> torch.Tensor:
     """Returns the next token of each token of the same text, and -100 at the end of a text: `[N, V - 1]`."""
     segments = batch["segment_ids"]
     follows = (segments[:, 1:] == segments[:, :-1]) & (segments[:, 1:] > 0)
-    following: torch.Tensor = batch["tokens"][:, 1:]
-    return following.masked_fill(~follows, -100)
+    return torch.where(follows, batch["tokens"][:, 1:], -100)
 
 
 def loss_and_hits(model: Language, batch: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -80,7 +79,8 @@ def main() -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+        torch.save({name: part.state_dict() for name, part in parts.items()}, f"{args.checkpoint}.tmp")
+        os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         with torch.no_grad():
             hits = torch.cat([loss_and_hits(model, batch)[1] for batch in test])
         print(f"epoch {epoch}: accuracy {hits.float().mean():.3f}", flush=True)

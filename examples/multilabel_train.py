@@ -57,9 +57,9 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     parts: dict[str, Any] = {"model": model, "optimizer": optimizer, "loader": loader}
     if os.path.exists(args.checkpoint):
-        saved = torch.load(args.checkpoint)
-        torch.set_rng_state(saved.pop("random"))
-        for name, state in saved.items():
+        random, states = torch.load(args.checkpoint)
+        torch.set_rng_state(random)
+        for name, state in states.items():
             parts[name].load_state_dict(state)
     for epoch in range(loader.state_dict()["epoch"], args.epochs):
         model.train()
@@ -69,7 +69,8 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             if step % args.save_every == 0 or step == len(loader):
-                torch.save({"random": torch.get_rng_state()} | {n: p.state_dict() for n, p in parts.items()}, args.checkpoint)
+                torch.save((torch.get_rng_state(), {n: p.state_dict() for n, p in parts.items()}), f"{args.checkpoint}.tmp")
+                os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(model.eval(), test):.3f}", flush=True)
 
 

@@ -79,7 +79,8 @@ def main() -> None:
             optimizer.step()
             average.update(model)
             losses.update(loss.item(), len(images))
-        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+        torch.save({name: part.state_dict() for name, part in parts.items()}, f"{args.checkpoint}.tmp")
+        os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         accuracy = validate(average.module, evaluation)
         print(f"epoch {epoch}: loss {losses.avg:.4f}, accuracy {accuracy:.2f} %", flush=True)
 

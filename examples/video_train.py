@@ -79,7 +79,8 @@ def main() -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        torch.save({name: part.state_dict() for name, part in parts.items()}, args.checkpoint)
+        torch.save({name: part.state_dict() for name, part in parts.items()}, f"{args.checkpoint}.tmp")
+        os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
         print(f"epoch {epoch}: accuracy {accuracy_of(model, asked):.3f}", flush=True)
 
 

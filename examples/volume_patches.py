@@ -82,7 +82,8 @@ def main() -> None:
         epoch += 1
         print(f"epoch {epoch}: loss {total / voxels:.4f}, {correct / voxels:.1%} of voxels")
         state = {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
-        torch.save({**state, "loader": loader.state_dict()}, args.checkpoint)
+        torch.save({**state, "loader": loader.state_dict()}, f"{args.checkpoint}.tmp")
+        os.replace(f"{args.checkpoint}.tmp", args.checkpoint)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import os
@@ -117,6 +118,16 @@ def clips(folder):
     return folder / "clips"
 
 
+@contextlib.contextmanager
+def replaced(checkpoint):
+    """Checks that a program puts a new file in the place of its checkpoint, so that one that is killed in the write leaves the old one."""
+    link, before = checkpoint.with_name("before"), checkpoint.read_bytes()
+    link.unlink(missing_ok=True)
+    link.hardlink_to(checkpoint)
+    yield
+    assert not checkpoint.samefile(link) and link.read_bytes() == before, f"{checkpoint} was written in place"
+
+
 #: Programs that `test_training.py` trains and resumes, mostly with a smaller network. Here the campaign runs them as they are.
 LEARNING = {"segmentation_train", "depth_train", "dino_train", "multilabel_train", "clip_train", "detection_train", "detr_train"}
 
@@ -139,12 +150,16 @@ def test_example_trains_and_resumes(name, dataset, annotated, prepared, monkeypa
         # The last checkpoint of 7 steps in windows of 2.
         resume = ["--resume", "run/checkpoint-3"]
     monkeypatch.setattr(sys, "argv", [str(path), *arguments(dataset, *options, *resume, "--epochs", "2")])
-    runpy.run_path(str(path), run_name="__main__")
+    checkpoint = pathlib.Path(options[options.index("--checkpoint") + 1]) if "--checkpoint" in options else None
+    with replaced(checkpoint) if checkpoint else contextlib.nullcontext():
+        runpy.run_path(str(path), run_name="__main__")
     second = capsys.readouterr().out
     measured = "error" if name == "depth_train" else "accuracy"
     assert measured in first and measured in second
     if "epoch 0" in first:
         assert "epoch 0" not in second and "epoch 1" in second, "it resumed"
+    if name == "accelerate_train":
+        assert sorted(os.listdir("run")) == ["0000", "0001"], "a folder for each epoch, and none that is incomplete"
     if name == "hf_trainer":
         assert f"'eval_samples': {COUNT}" in second or f"'eval_samples': '{COUNT}'" in second
 
@@ -166,7 +181,8 @@ def test_volume_example_trains_and_resumes(prepared, monkeypatch, capsys, tmp_pa
     first = [float(loss) for loss in re.findall(r"epoch \d+: loss ([\d.]+)", capsys.readouterr().out)]
     assert len(first) == 4 and first[-1] < first[0]
     monkeypatch.setattr(sys, "argv", [*common, "--epochs", "5"])
-    runpy.run_path(str(path), run_name="__main__")
+    with replaced(pathlib.Path("run.pt")):
+        runpy.run_path(str(path), run_name="__main__")
     assert "resumed before epoch 4\nepoch 5: loss" in capsys.readouterr().out
 
 

@@ -1,10 +1,15 @@
 """Replays what a preview drew with torchvision's functions: on pixels, label maps, boxes and points."""
 
+import math
+
 import numpy as np
 import torch
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional import _geometry as internal
+
+# The images of the tests are small: with more threads they take several times as long.
+torch.set_num_threads(1)
 
 
 def replay(plan, image):
@@ -35,9 +40,9 @@ def geometry(plan, image):
     image = F.crop(image, round(inner_top), round(inner_left), g["size"][1], g["size"][0])
     assert not g["orientation"]["transpose"]
     if g["orientation"]["flip_x"]:
-        image = F.horizontal_flip(image)
+        image = _horizontal_flip(image)
     if g["orientation"]["flip_y"]:
-        image = F.vertical_flip(image)
+        image = _vertical_flip(image)
     return image
 
 
@@ -49,13 +54,34 @@ def _warp(grid, image, interpolation, fill):
     return tv_tensors.wrap(internal._apply_grid_transform(pixels, grid, mode, fill=fill), like=image)
 
 
+def _parameters(matrix):
+    """Returns the parameters of torchvision's affine transform with a matrix from pixels of the result to those of the image, about the
+    centre."""
+    (a, b, x), (c, d, y), _ = np.linalg.inv(np.append(matrix, [0, 0, 1]).reshape(3, 3))
+    scale, shortened, turned = math.sqrt(a * d - b * c), math.hypot(a, c), math.atan2(c, a)
+    shear_y = math.acos(min(scale / shortened, 1))
+    angle = turned + shear_y
+    u, v = b / scale + math.sin(angle), d / scale - math.cos(angle)
+    shear_x = math.atan(-math.cos(shear_y) * (u * math.cos(turned) + v * math.sin(turned)))
+    return {
+        "angle": math.degrees(angle),
+        "translate": [x, y],
+        "scale": scale,
+        "shear": [math.degrees(shear_x), math.degrees(shear_y)],
+    }
+
+
 def _affine(image, matrix, interpolation, fill):
+    if isinstance(image, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+        return F.affine(image, **_parameters(matrix))
     height, width = image.shape[-2:]
     theta = torch.tensor(matrix, dtype=torch.float32).reshape(1, 2, 3)
     return _warp(internal._affine_grid(theta, w=width, h=height, ow=width, oh=height), image, interpolation, fill)
 
 
 def _perspective(image, coefficients, interpolation, fill):
+    if isinstance(image, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+        return F.perspective(image, None, None, coefficients=coefficients)
     height, width = image.shape[-2:]
     grid = internal._perspective_grid(coefficients, ow=width, oh=height, dtype=torch.float32, device=image.device)
     return _warp(grid, image, interpolation, fill)
@@ -67,10 +93,21 @@ def _erase(image, rect, value):
 
 
 def _pad(image, padding, fill, mode):
-    if isinstance(image, tv_tensors.BoundingBoxes):
+    if isinstance(image, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
         return F.pad(image, padding)
     fill = [float(v) for v in fill] if mode == "constant" and isinstance(image, tv_tensors.Image) else 0
     return F.pad(image, padding, fill=fill, padding_mode=mode)
+
+
+def _horizontal_flip(image):
+    flipped = F.horizontal_flip(image)
+    # torchvision takes points for the indices of pixels here, and in no other transform.
+    return F.crop(flipped, 0, -1, *flipped.canvas_size) if isinstance(image, tv_tensors.KeyPoints) else flipped
+
+
+def _vertical_flip(image):
+    flipped = F.vertical_flip(image)
+    return F.crop(flipped, -1, 0, *flipped.canvas_size) if isinstance(image, tv_tensors.KeyPoints) else flipped
 
 
 def _mix(original, image, weights, chains):
@@ -85,8 +122,8 @@ STAGES = {
     "crop": lambda x, left, top, width, height: F.crop(x, top, left, height, width),
     "pad": _pad,
     "resize": lambda x, width, height, filter: F.resize(x, [height, width], filter, antialias=True),
-    "horizontal_flip": F.horizontal_flip,
-    "vertical_flip": F.vertical_flip,
+    "horizontal_flip": _horizontal_flip,
+    "vertical_flip": _vertical_flip,
     "affine": _affine,
     "perspective": _perspective,
     "brightness": lambda x, factor: F.adjust_brightness(x, factor),

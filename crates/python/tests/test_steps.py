@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from chains import boxes_in
 
 import shardtool as st
 
@@ -24,14 +25,6 @@ def photograph(seed):
     smooth = torch.nn.functional.interpolate(coarse, (int(height), int(width)), mode="bicubic", align_corners=True)
     pixels = smooth[0].numpy().transpose(1, 2, 0) * 255 + random.normal(0, 4, (height, width, 3))
     return pixels.clip(0, 255).astype(np.uint8)
-
-
-def boxes_in(image, seed):
-    """Returns some boxes, `[n, 4]`."""
-    random = np.random.default_rng(seed)
-    height, width = image.shape[:2]
-    corners = random.random((random.integers(1, 6), 2, 2)) * [width, height]
-    return np.concatenate([corners.min(1), corners.max(1) + 4], 1).clip(0, [width, height, width, height])
 
 
 CROP = st.RandomResizedCrop(56, scale=(0.2, 1))

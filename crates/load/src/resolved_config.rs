@@ -10,9 +10,9 @@ use crate::features;
 use crate::further_images;
 use crate::groups::{Groups, Images};
 use crate::image::pixels;
-use crate::mixing::{BatchMix, Mixing};
+use crate::mixing::{Mixing, Pixels};
 use crate::objects::ObjectColumns;
-use crate::options::{Buckets, Clip, Column, Config, Layout, Mask, OnBad, PageCache, View};
+use crate::options::{Buckets, Clip, Column, Config, Layout, Mask, OnBad, PageCache, Part, View};
 use crate::packing;
 use crate::plan::{PackedRows, Plan};
 use crate::sampled_records::SampledRecords;
@@ -37,6 +37,13 @@ pub(crate) struct Picture<'c> {
     pub(crate) normalizer: Option<&'c Normalizer>,
     /// Whether it has values, which are never normalised.
     pub(crate) values: bool,
+}
+
+impl Picture<'_> {
+    /// Returns what its pixels are.
+    pub(crate) fn pixels(&self) -> Pixels {
+        Pixels::new(self.normalizer.map(Normalizer::output), self.format)
+    }
 }
 
 pub(crate) struct ResolvedConfig {
@@ -206,14 +213,6 @@ impl ResolvedConfig {
         })
     }
 
-    /// Bytes of one row of an array of images.
-    pub(crate) fn picture_bytes(&self, picture: Picture<'_>) -> usize {
-        let format = picture.format;
-        let value = picture.normalizer.map_or(format.depth.bytes(), |normalizer| normalizer.output().dtype().bytes());
-        let (width, height) = picture.view.pipeline.output_size();
-        height as usize * width as usize * format.channels.count() * value * self.row_frames()
-    }
-
     /// Returns the channels of the images, and the bits of their samples.
     pub(crate) fn pixel_format(&self) -> PixelFormat {
         self.images().map_or(PixelFormat::RGB8, Images::pixel_format)
@@ -232,38 +231,6 @@ impl ResolvedConfig {
     /// Returns the label maps of a row.
     pub(crate) fn masks(&self) -> &[Mask] {
         self.images().map_or(&[], |images| &images.masks)
-    }
-
-    /// Bytes of a label map of a bucket.
-    pub(crate) fn mask_bytes(&self, mask: &Mask, bucket: usize) -> usize {
-        self.pictures(bucket).next().map_or(0, |picture| {
-            let (width, height) = picture.view.pipeline.output_size();
-            height as usize * width as usize * mask.dtype.bytes()
-        })
-    }
-
-    /// Bytes of the largest batch, with its ragged values and records in memory as large as expected.
-    pub(crate) fn batch_bytes(&self) -> u64 {
-        self.buckets().map(|bucket| self.bucket_bytes(bucket)).max().unwrap_or(0)
-    }
-
-    fn bucket_bytes(&self, bucket: usize) -> u64 {
-        // Plan, id, flag and lock of a row take less than 200 bytes.
-        let images: usize = self.pictures(bucket).map(|picture| self.picture_bytes(picture)).sum();
-        let masks: usize = self.masks().iter().map(|mask| self.mask_bytes(mask, bucket)).sum();
-        let covers = self.mixing().filter(|mixing| mixing.pastes()).and_then(|_| self.pictures(bucket).next());
-        let covers = covers.map_or(0, |picture| pixels(picture.view.pipeline.output_size()));
-        let pixels = (images + masks) as u64;
-        let soft = self.mixing().map_or(0, |mixing| 4 * u64::from(mixing.classes) + BatchMix::ROW_BYTES);
-        let row = pixels
-            + covers
-            + self.arrays.row_bytes()
-            + soft
-            + self.columns.iter().map(ResolvedColumn::row_bytes).sum::<u64>()
-            + self.expected
-            + 200;
-        let copy = self.mixing().map_or(0, |mixing| mixing.copies(self.defers_mixing()) * images as u64);
-        row * self.rows(bucket) as u64 + copy
     }
 
     /// Returns whether the system's read-around is turned off ([`shardtool_read::Shard::read_exactly`]).
@@ -364,8 +331,12 @@ fn resolve_images(
     }
     views.lists().try_for_each(|views| check_views(images, views))?;
     let classes = columns.iter().find_map(ResolvedColumn::classes).map_or(0, |classes| classes.names().len());
-    images.mixing = Mixing::resolve(&config.batch_transform, images.objects.as_ref(), classes)?;
     let has_label = columns.iter().any(|column| column.is_label() || column.is_multi_hot());
+    // Label maps and other values of pixels can be all that is learnt.
+    let of_pixels = [Part::Mask, Part::FurtherImage, Part::ArraysInImage];
+    let needs_label = !Part::of(config).iter().any(|part| of_pixels.contains(part));
+    images.mixing =
+        Mixing::resolve(&config.batch_transform, images.objects.as_ref(), classes, has_label || needs_label)?;
     if images.mixing.as_ref().is_some_and(|mixing| mixing.classes > 0) && !has_label {
         return Err(Error::Mixing { reason: "the batch has no integer label, and no column that is `multi_hot`" });
     }

@@ -219,7 +219,6 @@ def test_one_of_several_transforms_is_drawn(split):
     [
         ([], "`CopyPaste` pastes objects by their masks: add `Objects` with `masks`"),
         ([st.Objects()], "`CopyPaste` pastes objects by their masks: give `masks` to `Objects`"),
-        ([st.Objects(masks=True), st.Mask("mask")], "`Mask`"),
     ],
 )
 def test_what_cannot_be_pasted_is_refused(split, fields, message):

@@ -141,6 +141,54 @@ def test_device_pastes_what_the_host_pastes(on_device, tmp_path, mosaic):
     on_device(code, tmp_path / "set", mosaic, mixed=mosaic)
 
 
+@pytest.mark.parametrize("paste", [False, True])
+def test_device_has_the_maps_that_the_host_composes(on_device, tmp_path, paste):
+    """Pixels of the image are mixed on the device, and all that has values for them by the workers."""
+    code = """
+        import io
+        from PIL import Image
+        path, paste = sys.argv[2], sys.argv[3] == "True"
+        def png(array):
+            out = io.BytesIO()
+            Image.fromarray(array).save(out, "PNG")
+            return out.getvalue()
+        features = dict.fromkeys(("semantic", "panoptic", "after", "depth"), "bytes") | {"flow": st.Array()}
+        features |= {"image/object/bbox": "float", "image/object/class/label": "int64", "image/object/segmentation": "bytes"}
+        with st.Writer(path, "train", labels=False, features=features) as writer:
+            for n in range(40):
+                random, size = np.random.default_rng(n), (40, 50)
+                colours = lambda: random.integers(0, 256, (*size, 3), np.uint8)
+                writer.write({
+                    "key": str(n), "image": colours(), "semantic": png(colours()[..., 0].copy()), "panoptic": png(colours()), "after": png(colours()),
+                    "depth": png(random.integers(0, 1 << 16, size, np.uint16)), "flow": random.normal(size=(*size, 2)).astype(np.float32),
+                    "objects": {"bbox": [[2, 3, 28, 27]], "category": [0], "segmentation": [[[2 + n % 7, 3, 30, 3, 20, 30]]]},
+                })
+        split, steps = st.Dataset(path)["train"], [st.ResizeTo(24), st.HorizontalFlip()]
+        maps = [st.Mask("semantic"), st.Mask("panoptic", dtype="int32"), st.FurtherImage("after", kind="color")]
+        maps += [st.FurtherImage("depth", kind="values"), st.Arrays("flow", image_axes=(0, 1), kind="flow")]
+        transforms = [st.Mosaic(0.8), st.CutMix()]
+        if paste:
+            maps, transforms = [*maps, st.Objects(masks=True)], st.CopyPaste(0.8)
+        options = dict(order=st.Shuffled(7), remainder="mask")
+        plain = st.Loader(split, 6, [st.Image(steps), *maps], **options)
+        host = st.Loader(split, 6, [st.Image(steps), *maps], batch_transform=transforms, **options)
+        image = st.Image(steps, layout="NHWC", std=(1 / 255,) * 3)
+        device = st.Loader(split, 6, [image, *maps], batch_transform=transforms, device="cuda:0", **options)
+        context = Context()
+        names = ("image", "semantic", "panoptic", "after", "depth", "flow")
+        changed = dict.fromkeys(names, 0)
+        for theirs, ours, before in zip(host, device, plain, strict=True):
+            for name in names:
+                np.testing.assert_array_equal(read(ours[name], context), theirs[name], err_msg=name)
+                changed[name] += (theirs[name] != before[name]).any()
+        assert min(changed.values()) > 4, changed
+        del theirs, ours, before
+        device.close()
+        context.close()
+    """
+    on_device(code, tmp_path / "set", paste, mixed=not paste)
+
+
 def test_dlpack_export_follows_the_standard(on_device):
     code = """
         loader = st.Loader(split, 8, st.Image(STEPS, dtype="bfloat16"), device="cuda")

@@ -191,7 +191,6 @@ def test_what_does_not_fit_is_refused(split):
         (lambda: st.Mosaic(p=2), "`p`"),
         (lambda: st.Mosaic(center=(0.5, 0.2)), "`center`"),
         (lambda: batches(split, [st.Mosaic(), st.MixUp()], st.Objects()), "`CutMix` does not go with `Objects`: boxes of two"),
-        (lambda: batches(split, st.Mosaic(), st.Mask("image/encoded")), "a batch transform does not go with `Mask`"),
     ]:
         with pytest.raises(st.OptionError, match=message):
             make()

@@ -5,6 +5,7 @@ use super::stored::StoredArray;
 use crate::buffer::RowMut;
 use crate::error::{ArrayProblem, Error, SampleError};
 use crate::image::SampleDraws;
+use crate::mixing::Planes;
 use shardtool_decode::Limits;
 use shardtool_format::array::ArrayDtype;
 use shardtool_read::Record;
@@ -77,6 +78,8 @@ pub(crate) struct ArrayOutput {
     pub(crate) pad: Vec<u8>,
     /// Whether rows without a sample have this element, too, and not 0.
     pub(crate) pads_masked: bool,
+    /// How a row lies in memory if it follows the geometry of the image.
+    pub(crate) planes: Option<Planes>,
     /// Bytes of a row.
     pub(crate) row_bytes: usize,
     /// Whether it was reported that the array does not follow its image.
@@ -109,7 +112,7 @@ impl ArrayOutput {
             return Err(problem(name, ArrayProblem::TooLarge { shape: shape.to_vec(), dtype: dtype.name() }));
         };
         let (name, shape, reported) = (name.to_owned(), shape.to_vec(), AtomicBool::new(false));
-        Ok(ArrayOutput { name, dtype, shape, pad, pads_masked: false, row_bytes, reported })
+        Ok(ArrayOutput { name, dtype, shape, pad, pads_masked: false, planes: None, row_bytes, reported })
     }
 
     /// Checks that an array has the type of its row.

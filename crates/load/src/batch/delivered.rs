@@ -135,8 +135,8 @@ impl Batch {
         self.0.memory().images.first().and_then(RowBuffer::bytes)
     }
 
-    /// Returns how to mix the pixels, which are not mixed; `None` unless that is left to the consumer
-    /// ([`Config::defer_pixels`](crate::Config::defer_pixels)).
+    /// Returns how to mix the pixels of the image, which are not mixed; `None` unless that is left to the consumer
+    /// ([`Config::defer_pixels`](crate::Config::defer_pixels)). Everything else of the batch is mixed.
     pub fn mix(&self) -> Option<&BatchMix> {
         self.0.table().mix.as_ref()
     }

@@ -1,7 +1,9 @@
 //! A batch, from its first claimed row until its memory returns to the pool. What the consumer sees of it is in [`delivered`].
 
 mod delivered;
+mod mixed;
 mod object_masks;
+mod planned_bytes;
 mod typed;
 
 pub use delivered::{Array, Batch, Masks, Pictures};
@@ -12,12 +14,11 @@ use crate::buffer::{OwnedBytes, RowBuffer, RowPixels};
 use crate::cell::Cell;
 use crate::column_values::Values;
 use crate::columns::ResolvedColumn;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::handover::{Position, Work};
-use crate::mixing::{BatchChange, BatchMix, Pixels};
+use crate::mixing::BatchMix;
 use crate::plan::Walk;
 use crate::resolved_config::ResolvedConfig;
-use shardtool_decode::Normalizer;
 use shardtool_order::Row;
 use shardtool_read::Record;
 use std::ops::Range;
@@ -252,59 +253,6 @@ impl SharedBatch {
         let mixed = if self.is_cancelled() { Ok(()) } else { self.mix(&mut table) };
         let _ = self.table.set(table);
         mixed.map(|()| true)
-    }
-
-    /// Mixes the rows, if the configuration says so; their pixels, unless that is left to the consumer.
-    fn mix(&self, table: &mut Table) -> Result<()> {
-        let Some(mixing) = self.config.mixing() else { return Ok(()) };
-        let Some(picture) = self.config.pictures(self.bucket).next() else { return Ok(()) };
-        let size = picture.view.pipeline.output_size();
-        // Without a position every row is masked, and none is mixed.
-        let first = self.planned(0).position().unwrap_or(self.p);
-        let (rows, seed) = (table.valid.len(), self.config.plan.seed());
-        let (mix, pastes) = match mixing.draw_change(seed, self.epoch, first, size, &table.valid)? {
-            BatchChange::Mix(mix) => (mix, None),
-            // Labels of images stay, and no pixels are left to a device.
-            BatchChange::Paste(pastes) => (BatchMix::identity(size, rows), Some(pastes)),
-        };
-        if let Some(label) = self.config.soft_label()
-            && let Values::Int64(labels) = &table.values[label]
-        {
-            let soft = mix.soft_labels(labels, &table.valid, mixing.classes);
-            let soft = soft.map_err(|label| {
-                let row = labels.iter().position(|found| *found == label);
-                Error::Class { label, id: row.map_or(-1, |row| table.ids[row]), classes: mixing.classes }
-            })?;
-            table.values[label] = Values::Float(soft);
-        }
-        // Labels of images stay where objects are mixed.
-        let mixed = self.config.columns.iter().zip(&mut table.values);
-        for (column, values) in mixed.filter(|(column, _)| column.is_multi_hot() && self.config.objects.is_none()) {
-            if let (Some(width), Values::Float(numbers)) = (column.width(), values) {
-                *numbers = mix.mix_numbers(numbers, &table.valid, width);
-            }
-        }
-        let output = self.config.normalizer.as_ref().map(Normalizer::output);
-        let kind = Pixels::new(output, self.config.pixel_format());
-        if let Some(objects) = &self.config.objects {
-            let held = |values: &[Values]| values.iter().map(Values::held).sum::<u64>();
-            let before = held(&table.values);
-            if let Some(pastes) = &pastes {
-                let covers = pastes.covers(objects, &table.values);
-                let pixels = (kind.pixel_bytes(), kind.plane_count());
-                self.memory().images[0].change_all(|images| pastes.paste(images, pixels, &covers));
-                pastes.compose_objects(objects, &mut table.values, &covers)?;
-            } else if let Some(mosaics) = mix.mosaics() {
-                mosaics.compose_objects(objects, &mut table.values)?;
-            }
-            table.unforeseen += held(&table.values).saturating_sub(before);
-        }
-        if self.config.defers_mixing() {
-            table.mix = Some(mix);
-        } else if pastes.is_none() {
-            self.memory().images[0].change_all(|images| mix.mix_pixels(images, kind));
-        }
-        Ok(())
     }
 
     fn gather(&self) -> Result<Table> {

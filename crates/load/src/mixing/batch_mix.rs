@@ -2,6 +2,7 @@
 
 use super::pairs::Pairs;
 use super::pixels::{self, Pixels};
+use super::planes::Planes;
 use super::row_mix::RowMix;
 use crate::mosaic::Mosaics;
 use shardtool_decode::PixelFormat;
@@ -70,7 +71,16 @@ impl BatchMix {
     pub(crate) fn mix_pixels(&self, images: &mut [u8], kind: Pixels) {
         match &self.drawn {
             Drawn::Pairs(pairs) => pixels::mix_pairs(images, self.size, kind, pairs),
-            Drawn::Mosaics(mosaics) => mosaics.compose(images, kind.pixel_bytes(), kind.plane_count()),
+            Drawn::Mosaics(mosaics) => mosaics.compose(images, kind.planes()),
+        }
+    }
+
+    /// Moves label maps and other values of pixels in place, `[N]` rows of these planes, as the pixels that they belong to. `MixUp`, which
+    /// is refused with them, changes nothing.
+    pub(crate) fn move_values(&self, rows: &mut [u8], planes: Planes) {
+        match &self.drawn {
+            Drawn::Pairs(pairs) => pixels::replace_rectangles(rows, self.size, planes, pairs),
+            Drawn::Mosaics(mosaics) => mosaics.compose(rows, planes),
         }
     }
 

@@ -10,17 +10,20 @@
 //! | `copy_paste` | objects of one row that are pasted on another |
 //! | `pairs` | which rows are mixed with which, and their shares |
 //! | `pixels` | mixes the pixels of a batch in place |
+//! | `planes` | how the pixels of a row lie in memory |
 //! | `row_mix` | the same for one row, as numbers for a device that mixes while it normalises |
 
 mod batch_mix;
 mod copy_paste;
 mod pairs;
 mod pixels;
+mod planes;
 mod row_mix;
 
 pub use batch_mix::BatchMix;
 pub(crate) use copy_paste::Pastes;
 pub(crate) use pixels::Pixels;
+pub(crate) use planes::Planes;
 pub use row_mix::RowMix;
 
 use crate::error::{Error, Result};
@@ -37,7 +40,7 @@ pub struct Mixing {
     /// One of these is drawn for each batch, with equal probability. At least one.
     pub transforms: Vec<BatchTransform>,
     /// The number of classes: labels are 0 to `classes` − 1, and soft labels `[N, classes]`. 0 leaves labels as they are, for
-    /// mosaics of images whose objects have labels.
+    /// images whose objects or pixels have labels.
     pub classes: u32,
 }
 
@@ -50,8 +53,8 @@ pub(crate) enum BatchChange {
 }
 
 impl Mixing {
-    /// Returns how rows are mixed; `None` if they are not. `classes` is the number of classes that batches name; images with objects
-    /// keep their labels unless the number of classes is given.
+    /// Returns how rows are mixed; `None` if they are not. `classes` is the number of classes that batches name. Unless the number of
+    /// classes is given, images with objects keep their labels, and so do those without `labels`, whose classes need not be known.
     ///
     /// # Errors
     /// [`Error::Mixing`] if a parameter is out of range, or the number of classes is not known.
@@ -59,6 +62,7 @@ impl Mixing {
         transforms: &[BatchTransform],
         objects: Option<&Objects>,
         classes: usize,
+        labels: bool,
     ) -> Result<Option<Self>> {
         if transforms.is_empty() {
             return Ok(None);
@@ -72,14 +76,14 @@ impl Mixing {
             }
             _ => {}
         }
-        let objects = objects.is_some();
+        let soft = labels && objects.is_none();
         let mut given = transforms.iter().filter_map(|transform| transform.num_classes());
         let first = given.next();
         if given.any(|other| Some(other) != first) {
             return refused("`num_classes` differs between the transforms: give one");
         }
-        let classes = first.unwrap_or(if objects { 0 } else { u32::try_from(classes).unwrap_or(u32::MAX) });
-        if classes == 0 && !objects {
+        let classes = first.unwrap_or(if soft { u32::try_from(classes).unwrap_or(u32::MAX) } else { 0 });
+        if classes == 0 && soft {
             return refused("the dataset names no classes: give `num_classes`");
         }
         let mixing = Mixing { transforms: transforms.to_vec(), classes };
@@ -95,8 +99,8 @@ impl Mixing {
         self.transforms.iter().try_for_each(|transform| transform.check())
     }
 
-    /// Returns how many images of a batch are copied while it is mixed, at most: by one of the transforms, if it is not left to a
-    /// device.
+    /// Returns how many rows of an array of a batch are copied while it is mixed, at most: by one of the transforms, if it is not left
+    /// to a device.
     pub(crate) fn copies(&self, on_device: bool) -> u64 {
         let of = |transform: &BatchTransform| match transform {
             BatchTransform::CopyPaste(_) => 1,

@@ -1,6 +1,7 @@
 //! Mixes the pixels of a batch in place, on the host.
 
 use super::pairs::Pairs;
+use super::planes::Planes;
 use half::{bf16, f16};
 use shardtool_decode::{Depth, Dtype, Layout, Output, PixelFormat};
 
@@ -26,67 +27,56 @@ impl Pixels {
         }
     }
 
-    /// Returns the bytes of a pixel; of planes, those of one channel.
-    pub(crate) fn pixel_bytes(self) -> usize {
+    /// Returns how they lie in memory.
+    pub(crate) fn planes(self) -> Planes {
         let value = self.dtype.map_or(self.depth.bytes(), Dtype::bytes);
-        if self.planes { value } else { value * self.channels }
-    }
-
-    /// Returns the number of planes of an image.
-    pub(crate) fn plane_count(self) -> usize {
-        if self.planes { self.channels } else { 1 }
+        if self.planes { Planes { count: self.channels, pixel: value } } else { Planes::one(value * self.channels) }
     }
 }
 
 /// Mixes pairs of images of a batch in place.
 pub(super) fn mix_pairs(images: &mut [u8], size: (usize, usize), kind: Pixels, mix: &Pairs) {
-    match (kind.dtype, kind.depth) {
-        (None, Depth::Eight) => mix_rows::<1>(images, size, kind, mix, blend_u8),
-        (None, Depth::Sixteen) => mix_rows::<2>(images, size, kind, mix, blend_u16),
-        (Some(Dtype::F32), _) => mix_rows::<4>(images, size, kind, mix, |a, b, w| {
-            blend::<4>(a, b, w, f32::from_le_bytes, f32::to_le_bytes);
-        }),
-        (Some(Dtype::F16), _) => mix_rows::<2>(images, size, kind, mix, |a, b, w| {
-            blend::<2>(a, b, w, |v| f16::from_le_bytes(v).to_f32(), |v| f16::from_f32(v).to_le_bytes());
-        }),
-        (Some(Dtype::Bf16), _) => mix_rows::<2>(images, size, kind, mix, |a, b, w| {
-            blend::<2>(a, b, w, |v| bf16::from_le_bytes(v).to_f32(), |v| bf16::from_f32(v).to_le_bytes());
-        }),
+    if mix.rectangle.is_some() {
+        return replace_rectangles(images, size, kind.planes(), mix);
     }
+    let blend: fn(&mut [u8], &[u8], f32) = match (kind.dtype, kind.depth) {
+        (None, Depth::Eight) => blend_u8,
+        (None, Depth::Sixteen) => blend_u16,
+        (Some(Dtype::F32), _) => |a, b, w| blend::<4>(a, b, w, f32::from_le_bytes, f32::to_le_bytes),
+        (Some(Dtype::F16), _) => {
+            |a, b, w| blend::<2>(a, b, w, |v| f16::from_le_bytes(v).to_f32(), |v| f16::from_f32(v).to_le_bytes())
+        }
+        (Some(Dtype::Bf16), _) => {
+            |a, b, w| blend::<2>(a, b, w, |v| bf16::from_le_bytes(v).to_f32(), |v| bf16::from_f32(v).to_le_bytes())
+        }
+    };
+    let share = mix.share as f32;
+    each_pair(images, kind.planes().row_bytes(size), &mix.partners, |own, other| blend(own, other, share));
 }
 
-/// Mixes rows of values of `C` bytes. Every row is read before it is written: rows ascend, so that only the first valid one is
-/// needed after it has changed.
-fn mix_rows<const C: usize>(
-    images: &mut [u8],
-    (width, height): (usize, usize),
-    kind: Pixels,
-    mix: &Pairs,
-    blend: impl Fn(&mut [u8], &[u8], f32),
-) {
-    let row_bytes = width * height * kind.channels * C;
-    let partners = &mix.partners;
+/// Replaces the rectangle of each row by that of the row that it is mixed with, in place. Changes nothing if every value is mixed.
+pub(super) fn replace_rectangles(rows: &mut [u8], size: (usize, usize), planes: Planes, mix: &Pairs) {
+    let Some((columns, lines)) = &mix.rectangle else { return };
+    let (width, height) = size;
+    each_pair(rows, planes.row_bytes(size), &mix.partners, |own, other| {
+        for y in (0..planes.count).flat_map(|plane| lines.clone().map(move |y| plane * height + y)) {
+            let part = (y * width + columns.start) * planes.pixel..(y * width + columns.end) * planes.pixel;
+            own[part.clone()].copy_from_slice(&other[part]);
+        }
+    });
+}
+
+/// Calls `change` with each row that is mixed with another, and that one as it was before. Rows ascend, so that only the first of them
+/// is needed after it has changed.
+fn each_pair(rows: &mut [u8], row_bytes: usize, partners: &[usize], mut change: impl FnMut(&mut [u8], &[u8])) {
     let Some(first) = (0..partners.len()).find(|row| partners[*row] != *row) else { return };
-    let copy = images[first * row_bytes..][..row_bytes].to_vec();
+    let copy = rows[first * row_bytes..][..row_bytes].to_vec();
     for (row, &partner) in partners.iter().enumerate().filter(|(row, partner)| **partner != *row) {
-        let (own, other) = if partner > row {
-            let (before, after) = images.split_at_mut(partner * row_bytes);
-            (&mut before[row * row_bytes..][..row_bytes], &after[..row_bytes])
+        if partner > row {
+            let (before, after) = rows.split_at_mut(partner * row_bytes);
+            change(&mut before[row * row_bytes..][..row_bytes], &after[..row_bytes]);
         } else {
-            (&mut images[row * row_bytes..][..row_bytes], &copy[..])
-        };
-        match &mix.rectangle {
-            None => blend(own, other, mix.share as f32),
-            Some((columns, rows)) => {
-                let (count, pixel) = (kind.plane_count(), kind.pixel_bytes());
-                for plane in 0..count {
-                    for y in rows.clone() {
-                        let line = (plane * height + y) * width;
-                        let part = (line + columns.start) * pixel..(line + columns.end) * pixel;
-                        own[part.clone()].copy_from_slice(&other[part]);
-                    }
-                }
-            }
+            change(&mut rows[row * row_bytes..][..row_bytes], &copy);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod objects;
 
+use crate::mixing::Planes;
 use shardtool_decode::Random;
 use std::ops::Range;
 
@@ -91,11 +92,12 @@ impl Mosaics {
         }
     }
 
-    /// Composes the images of a batch in place: each has `planes` planes of pixels of `pixel` bytes.
-    pub(crate) fn compose(&self, images: &mut [u8], pixel: usize, planes: usize) {
+    /// Composes the images of a batch, or values of their pixels, in place.
+    pub(crate) fn compose(&self, images: &mut [u8], planes: Planes) {
+        let Planes { count, pixel } = planes;
         let (width, height) = self.size;
         let (line, plane) = (width * pixel, width * height * pixel);
-        let image = plane * planes;
+        let image = planes.row_bytes(self.size);
         let rows = self.points.len();
         // Rows ascend, so that at most the first three with a sample are needed after they have changed: by the last ones, or by
         // themselves if there are fewer than four.
@@ -122,7 +124,7 @@ impl Mosaics {
                     start..start + tile.columns.len() * pixel
                 };
                 let copy = copies.iter().find(|(source, _)| *source == tile.source).map(|(_, copy)| copy);
-                for plane in (0..planes).map(|number| number * plane) {
+                for plane in (0..count).map(|number| number * plane) {
                     for y in tile.rows.clone() {
                         let (to, from) = (part(y, 0), part(y, 1));
                         let (to, from) = (to.start + plane..to.end + plane, from.start + plane..from.end + plane);

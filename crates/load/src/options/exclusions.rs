@@ -1,6 +1,6 @@
 //! What of a loader's configuration cannot be combined: the one table of it, with reasons.
 
-use super::{Buckets, Config, Field, InvalidOptions};
+use super::{BatchTransform, Buckets, Config, Field, InvalidOptions};
 use shardtool_order::{Order, Policy};
 
 /// A part of a configuration that does not go with every other.
@@ -31,6 +31,8 @@ pub enum Part {
     Tokens,
     /// Mixing of any kind.
     BatchTransform,
+    /// Mixing whose images are on top of each other.
+    MixUp,
     /// Mixing whose images are on top of each other, or replace rectangles of each other.
     MixUpOrCutMix,
     /// Buckets of shapes.
@@ -83,9 +85,9 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
             "a batch has one label and one bucket for each row, which are not those of every view",
         ),
         row(
-            BatchTransform,
+            MixUp,
             &[Mask, FurtherImage, ArraysInImage],
-            "labels, depths and other values of pixels cannot be mixed as colours are",
+            "the mean of two labels or depths is a third one that is in neither image; `CutMix`, `Mosaic` and `CopyPaste` move them",
         ),
         row(
             MixUpOrCutMix,
@@ -113,7 +115,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 17] = [
+    pub const ALL: [Part; 18] = [
         Part::Record,
         Part::Image,
         Part::SeveralViews,
@@ -126,6 +128,7 @@ impl Part {
         Part::RaggedArrays,
         Part::Tokens,
         Part::BatchTransform,
+        Part::MixUp,
         Part::MixUpOrCutMix,
         Part::AspectRatioBuckets,
         Part::LengthBuckets,
@@ -148,6 +151,7 @@ impl Part {
             Part::RaggedArrays => "`RaggedArrays`",
             Part::Tokens => "`Tokens`",
             Part::BatchTransform => "a batch transform",
+            Part::MixUp => "`MixUp`",
             Part::MixUpOrCutMix => "`MixUp` or `CutMix`",
             Part::AspectRatioBuckets => "`AspectRatioBuckets`",
             Part::LengthBuckets => "`LengthBuckets`",
@@ -192,6 +196,7 @@ impl Part {
         }
         for transform in &config.batch_transform {
             parts.push(Part::BatchTransform);
+            parts.extend(matches!(transform, BatchTransform::MixUp(_)).then_some(Part::MixUp));
             parts.extend((!transform.changes_objects()).then_some(Part::MixUpOrCutMix));
         }
         parts.extend(config.buckets.as_ref().map(|buckets| match buckets {

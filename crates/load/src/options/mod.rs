@@ -152,7 +152,7 @@ pub struct Config {
     #[serde(skip)]
     pub alloc: Arc<dyn BatchAlloc>,
     /// Leaves the pixels of the image unmixed and as steps leave them, for a device that mixes and normalises them:
-    /// [`Batch::mix`](crate::Batch::mix) says how to mix. Labels, boxes and points are mixed. `shardtool_cuda::ImageLoader` sets it.
+    /// [`Batch::mix`](crate::Batch::mix) says how to mix. Everything else is mixed. `shardtool_cuda::ImageLoader` sets it.
     /// Default: no.
     #[serde(skip)]
     pub defer_pixels: bool,

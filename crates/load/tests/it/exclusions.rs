@@ -82,6 +82,7 @@ fn steps(side: u32) -> Pipeline {
 fn add(part: Part, parts: &mut Vec<Part>) {
     let implied = match part {
         Part::SeveralViews => &[Part::Image],
+        Part::MixUp => &[Part::MixUpOrCutMix],
         Part::MixUpOrCutMix => &[Part::BatchTransform],
         part => part.needs(),
     };
@@ -116,10 +117,11 @@ fn config(split: &Split, parts: &[Part]) -> Config {
     let num_classes = (!has(Part::Objects) || has(Part::MixUpOrCutMix)).then_some(CLASSES);
     let (mut pairs, mut mosaic) = (Pairs::default(), Mosaic::default());
     (pairs.num_classes, mosaic.num_classes) = (num_classes, num_classes);
-    config.batch_transform = match (has(Part::BatchTransform), has(Part::MixUpOrCutMix)) {
-        (false, _) => vec![],
-        (true, false) => vec![BatchTransform::Mosaic(mosaic)],
-        (true, true) => vec![BatchTransform::MixUp(pairs), BatchTransform::CutMix(pairs)],
+    config.batch_transform = match [Part::BatchTransform, Part::MixUpOrCutMix, Part::MixUp].map(has) {
+        [false, ..] => vec![],
+        [true, false, _] => vec![BatchTransform::Mosaic(mosaic)],
+        [true, true, false] => vec![BatchTransform::CutMix(pairs)],
+        [true, true, true] => vec![BatchTransform::MixUp(pairs), BatchTransform::CutMix(pairs)],
     };
     // A configuration has one kind of buckets.
     config.buckets = match (has(Part::AspectRatioBuckets), has(Part::LengthBuckets)) {

@@ -569,6 +569,9 @@ class MixUp(BatchTransform):
     Mixes each row with the next one that has a sample. The share of a row's own image is drawn for each batch from the beta
     distribution with both parameters `alpha`.
 
+    CutMix replaces the same rectangle in label maps, further images and arrays with `image_axes`. With these, labels are mixed
+    only if the batch has any.
+
     Parameters
     ----------
     alpha
@@ -595,6 +598,9 @@ class CutMix(BatchTransform):
     Mixes each row with the next one that has a sample. The share of a row's own image is drawn for each batch from the beta
     distribution with both parameters `alpha`.
 
+    CutMix replaces the same rectangle in label maps, further images and arrays with `image_axes`. With these, labels are mixed
+    only if the batch has any.
+
     Parameters
     ----------
     alpha
@@ -619,8 +625,9 @@ class Mosaic(BatchTransform):
     """Shows parts of four images around a point: of the row's own above and left of it, and of the next three rows that have a
     sample (Bochkovskiy et al., YOLOv4, 2020). The images keep their size, each with its nearest corner on the point.
 
-    With objects, boxes are moved and clipped, and those that become too small are dropped with their labels and keypoints.
-    Without, `"label"` becomes `[N, num_classes]` float32, the share of the pixels.
+    Label maps, further images and arrays with `image_axes` show the same parts, and no value changes. With objects, boxes are
+    moved and clipped, and those that become too small are dropped with their labels and keypoints. Without, `"label"` becomes
+    `[N, num_classes]` float32, the share of the pixels.
 
     Parameters
     ----------
@@ -652,8 +659,9 @@ class CopyPaste(BatchTransform):
     many, as in torchvision's reference.
 
     Needs `Objects` with `masks`. The masks of the row's own objects lose the pixels that are covered, and their boxes are
-    those of the pixels that are left; an object without any, or with a box that is too small, is dropped. Labels of images
-    stay as they are.
+    those of the pixels that are left; an object without any, or with a box that is too small, is dropped. Label maps, further
+    images and arrays with `image_axes` have the values of the other row where its objects are pasted. Labels of images stay as
+    they are.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ use crate::buffer::RowMut;
 use crate::error::{ArrayProblem, Error, SampleError};
 use crate::groups::Groups;
 use crate::image::SampleDraws;
+use crate::mixing::Planes;
 use crate::options::{ArrayKind, Arrays};
 use geometry::{Placement, place};
 use shardtool_decode::Limits;
@@ -65,8 +66,18 @@ impl CropGroup {
         let outputs = spec.features.iter().zip(dtypes).zip(pads);
         // No flow is known there.
         let pads_masked = spec.kind == Some(ArrayKind::Flow);
+        let planes = |dtype: ArrayDtype| {
+            let (first, last) = spec.image_axes?;
+            let product = |lengths: &[u64]| lengths.iter().product::<u64>() as usize;
+            Some(Planes { count: product(&shape[..first]), pixel: product(&shape[last + 1..]) * dtype.bytes() })
+        };
         let outputs = outputs.map(|((feature, dtype), pad)| {
-            ArrayOutput::new(feature, dtype, &shape, pad, batch).map(|output| ArrayOutput { pads_masked, ..output })
+            let planes = planes(dtype);
+            ArrayOutput::new(feature, dtype, &shape, pad, batch).map(|output| ArrayOutput {
+                pads_masked,
+                planes,
+                ..output
+            })
         });
         Ok(CropGroup { number, spec: spec.clone(), outputs: outputs.collect::<Result<_, _>>()?, shape, displacements })
     }

@@ -4,6 +4,7 @@
 mod objects;
 
 use super::pairs::partners;
+use super::planes::Planes;
 use crate::column_values::Values;
 use crate::objects::ObjectColumns;
 pub(crate) use objects::Cover;
@@ -56,10 +57,10 @@ impl Pastes {
         self.rows.iter().map(|paste| Cover::of((*paste)?, &masks)).collect()
     }
 
-    /// Pastes the pixels of a batch in place: each image has `planes` planes of pixels of `pixel` bytes.
-    pub(crate) fn paste(&self, images: &mut [u8], (pixel, planes): (usize, usize), covers: &[Option<Cover>]) {
-        let plane = self.size.0 * self.size.1 * pixel;
-        let image = plane * planes;
+    /// Pastes the pixels of a batch, or values of them, in place.
+    pub(crate) fn paste(&self, images: &mut [u8], planes: Planes, covers: &[Option<Cover>]) {
+        let (pixel, image) = (planes.pixel, planes.row_bytes(self.size));
+        let plane = image / planes.count;
         // Rows ascend: the last one with a sample pastes from the first one, which may have changed.
         let first = self.rows.iter().enumerate().find_map(|(row, paste)| paste.filter(|paste| paste.source < row));
         let copy = first.map(|Paste { source, .. }| images[source * image..][..image].to_vec());

@@ -208,7 +208,7 @@ def test_wrong_arguments_are_refused(scenes):
     for own in ({"crop": (4, 4)}, {"flip": (0.5, 0.5)}, {"rotate90": (0, 1)}):
         refused("leave out the crop", st.Arrays("depth", image_axes=(0, 1), **own))
     depth, mix = st.Arrays("depth", image_axes=(0, 1)), st.MixUp(1, num_classes=3)
-    refused("a batch transform does not go with `Arrays` with `image_axes`: .* cannot be mixed", depth, batch_transform=mix)
+    refused("`MixUp` does not go with `Arrays` with `image_axes`: the mean", depth, batch_transform=mix)
     views = st.Views({"a": steps, "b": steps})
     refused("several views .* `Arrays` with `image_axes`: each view has its own geometry", depth, views)
     shapes = st.AspectRatioBuckets([(16, 16), (16, 24)], lambda height, width: [st.ResizeTo((height, width))])

@@ -298,6 +298,12 @@ fn arrange(files: &[PathBuf], options: &AdoptOptions) -> Result<(PathBuf, BTreeM
     let Some(first) = files.first() else {
         return Err(Error::Option { option: "files", expected: "at least one TFRecord file" });
     };
+    if options.split_names == SplitNames::Lists {
+        return Err(Error::Option {
+            option: "splits",
+            expected: "auto, names or none, since no list names TFRecord files",
+        });
+    }
     let mut named = vec![];
     for file in files {
         let name = file.file_name().and_then(|name| name.to_str());

@@ -134,6 +134,9 @@ pub enum SplitNames {
     Auto,
     /// Yes: each top folder is a split, also if its name is not a known one.
     Names,
+    /// No: lists that lie among the images name those of each split, whatever folders are named. For images and files that belong to them
+    /// by their names.
+    Lists,
     /// No: the source is one split, and top folders are classes.
     Ignored,
 }

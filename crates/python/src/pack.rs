@@ -99,7 +99,12 @@ impl PackOptions {
     pub(crate) fn options(self, py: Python<'_>) -> PyResult<Options> {
         let mut options = Options::new(self.source, self.destination);
         options.split = self.split;
-        let names = [("auto", SplitNames::Auto), ("names", SplitNames::Names), ("none", SplitNames::Ignored)];
+        let names = [
+            ("auto", SplitNames::Auto),
+            ("names", SplitNames::Names),
+            ("lists", SplitNames::Lists),
+            ("none", SplitNames::Ignored),
+        ];
         options.split_names = one_of(py, "splits", &self.splits, &names)?;
         options.shards = match (self.shards, self.shard_size) {
             (Some(count), None) => Shards::Count(count),

@@ -1,7 +1,7 @@
 //! Replaces command-line flags in messages of the Rust crates by Python's keyword arguments.
 
 /// Command line → Python. A text comes before shorter ones that it contains.
-const SPELLINGS: [(&str, &str); 20] = [
+const SPELLINGS: [(&str, &str); 23] = [
     ("--from KIND", "`kind=`"),
     ("--map image=FIELD", "`map={\"image\": FIELD}`"),
     ("--map label=FIELD", "`map={\"label\": FIELD}`"),
@@ -9,6 +9,9 @@ const SPELLINGS: [(&str, &str); 20] = [
     ("--shard-size", "`shard_size=`"),
     ("--classes", "`classes=`"),
     ("--force", "`force=True`"),
+    ("--splits names", "`splits=\"names\"`"),
+    ("--splits lists", "`splits=\"lists\"`"),
+    ("--splits none", "`splits=\"none\"`"),
     ("--split", "`split=`"),
     ("--images FOLDER", "`images=FOLDER`"),
     ("--images", "`images=`"),

@@ -123,6 +123,8 @@ pub(crate) enum NamesArgument {
     Auto,
     /// Yes: each top folder is a split, also if its name is not a known one
     Names,
+    /// No: lists of images, such as train.txt among the files of images with masks or depths, whatever folders are named
+    Lists,
     /// No: one split, and top folders are classes
     None,
 }
@@ -132,6 +134,7 @@ impl NamesArgument {
         match self {
             NamesArgument::Auto => SplitNames::Auto,
             NamesArgument::Names => SplitNames::Names,
+            NamesArgument::Lists => SplitNames::Lists,
             NamesArgument::None => SplitNames::Ignored,
         }
     }

@@ -5,6 +5,7 @@ use super::archive_choice::{Folder, chosen, files_of, is_image, left_out};
 use super::exists;
 use super::layouts;
 use super::pairs::PairedFiles;
+use super::unknown_file::unknown_file;
 use super::yolo::Config;
 use crate::error::SourceError;
 use crate::input::Found;
@@ -96,9 +97,8 @@ pub(super) fn detect(source: &Path, from: Option<SourceKind>) -> Result<Detected
         if source.file_name().is_some_and(|name| name == "index.json") {
             return mds(source.parent().unwrap_or(Path::new("")));
         }
-        return chosen(source, vec![source.to_owned()], &[], forced)?
-            .map(DetectedSource::Archives)
-            .ok_or(Error::Source(SourceError::UnknownFormat { path: source.to_owned() }));
+        let found = chosen(source, vec![source.to_owned()], &[], forced)?;
+        return found.map(DetectedSource::Archives).ok_or_else(|| unknown_file(source));
     }
     if !meta.is_dir() {
         return Err(Error::io("read", source)(meta.not_regular()));

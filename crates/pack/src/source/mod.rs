@@ -28,6 +28,7 @@ pub(crate) mod objects;
 mod pairs;
 pub(crate) mod split_names;
 pub(crate) mod splits;
+mod unknown_file;
 mod voc;
 mod yaml;
 mod yolo;
@@ -37,7 +38,7 @@ use crate::error::{DestinationError, SourceError};
 use crate::input::Found;
 use crate::place::read_manifest;
 use crate::progress::Progress;
-use crate::{BoxUnit, Error, Options, SourceKind};
+use crate::{BoxUnit, Error, Options, SourceKind, SplitNames};
 use archive::Archives;
 use archive::files::ArchiveKind;
 pub(crate) use coco::OBJECT_ID;
@@ -272,6 +273,9 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
     let pairs = matches!(found, DetectedSource::Pairs(..));
     match found {
         _ if !options.frames.is_empty() && !list => wrong("column", "a list as the source of a column of frames"),
+        _ if options.split_names == SplitNames::Lists && !pairs => {
+            wrong("splits", "lists only for images and files that belong to them by their names")
+        }
         _ if archives => Ok(()),
         _ if options.first_pixel != 1 && !matches!(found, DetectedSource::Voc(_)) => {
             wrong("first pixel", "a folder of Pascal VOC as the source")

@@ -21,7 +21,7 @@ def index(
     out: str | os.PathLike[str] | None = None,
     *,
     split: str | None = None,
-    splits: Literal["auto", "names", "none"] = "auto",
+    splits: Literal["auto", "names", "lists", "none"] = "auto",
     shard_size: int | str | None = None,
     shards: int | None = None,
     seed: int | None = 0,

@@ -91,7 +91,7 @@ def pack(
     destination: str | os.PathLike[str],
     *,
     split: str | None = None,
-    splits: Literal["auto", "names", "none"] = "auto",
+    splits: Literal["auto", "names", "lists", "none"] = "auto",
     shard_size: int | str | None = None,
     shards: int | None = None,
     seed: int | None = 0,
@@ -148,8 +148,8 @@ def pack(
         `"train"`.
     splits
         Whether names of files and top folders are those of splits: `"auto"` if all of them are, and refused where some are and
-        others are not; `"names"`, where each top folder is a split; or `"none"`,
-        where the source is one split and top folders are classes.
+        others are not; `"names"`, where each top folder is a split; `"lists"`, where lists that lie among images and the files that belong
+        to them name those of each split, whatever folders are named; or `"none"`, where the source is one split and top folders are classes.
     shard_size, shards
         Size of a shard in bytes, or as text such as `"256MiB"`; or the number of shards.
     seed

@@ -28,6 +28,8 @@ const PATH: &str = "path";
 /// Common names of a column of image paths, to detect a misnamed [`PATH`].
 const IMAGE_NAMES: [&str; 10] =
     ["file", "filename", "file_name", "filepath", "file_path", "image", "image_file", "image_path", "img", "img_path"];
+/// Ends of names that are those of images, and of no column.
+const IMAGE_EXTENSIONS: [&str; 6] = ["jpg", "jpeg", "png", "webp", "tif", "tiff"];
 /// Column with the key. Default: the path.
 const KEY: &str = "key";
 /// Column with the class, by name or by id.
@@ -326,6 +328,14 @@ impl Scan {
         {
             let problem =
                 "the list has no column `path`; if this column holds the paths of images, rename it to `path`";
+            return Err(column(name, problem));
+        }
+        let is_image = |name: &&String| {
+            let (_, extension) = name.rsplit_once('.').unwrap_or_default();
+            IMAGE_EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known))
+        };
+        if let Some(name) = columns.keys().find(is_image) {
+            let problem = "this is the name of an image, so the list has no header: add one, such as `path,depth`, as its first line";
             return Err(column(name, problem));
         }
         match declared.iter().find(|(name, _)| !columns.contains_key(name)) {

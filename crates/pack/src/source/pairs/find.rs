@@ -5,6 +5,7 @@ use super::super::detect::subfolders;
 use super::super::first_file::first_extension;
 use super::super::layouts::{IMAGES, PIXEL_VALUES, listed};
 use super::super::split_names::is_split;
+use super::known::{Known, Patterns, known};
 use super::pattern::Pattern;
 use crate::array::EXTENSIONS;
 use crate::{Error, Options, SourceKind};
@@ -14,16 +15,6 @@ use std::path::{Path, PathBuf};
 pub(super) const IMAGE: &str = "image";
 /// Extensions of files with a value for each pixel.
 const VALUES: [&str; 10] = ["png", "tif", "tiff", "bmp", "gif", "pgm", "pbm", "ppm", "pam", "tga"];
-/// Patterns of Cityscapes, in the order in which folders of the same feature are chosen.
-const CITYSCAPES: [(&str, &str); 5] = [
-    ("mask", "gtFine/**_gtFine_labelIds.png"),
-    ("instance_mask", "gtFine/**_gtFine_instanceIds.png"),
-    ("mask", "gtCoarse/**_gtCoarse_labelIds.png"),
-    ("instance_mask", "gtCoarse/**_gtCoarse_instanceIds.png"),
-    ("disparity", "disparity/**_disparity.png"),
-];
-const CITYSCAPES_IMAGES: (&str, &str) = ("leftImg8bit", "leftImg8bit/**_leftImg8bit.png");
-
 /// A folder of files that belong together by their names.
 #[derive(Debug, Clone)]
 pub(in crate::source) struct Pairs {
@@ -31,6 +22,8 @@ pub(in crate::source) struct Pairs {
     pub(super) image: Pattern,
     /// Features, in byte order of their names, and the files that they hold.
     pub(super) features: Vec<(String, Pattern)>,
+    /// The split of images in no folder that is named for one, where the layout says which.
+    pub(super) split: Option<&'static str>,
 }
 
 /// Finds pairs: patterns in `options`, or folders with the names of images and of what is predicted for each pixel; otherwise `None`.
@@ -52,9 +45,9 @@ pub(in crate::source) fn find(source: &Path, options: &Options) -> Result<Option
     if patterns || (forced && !options.map.is_empty()) {
         return of_patterns(source, &options.map).map(Some);
     }
-    let given = match cityscapes(source)? {
+    let given = match known(source)? {
         Some(found) => Some(found),
-        None => by_names(source, &subfolders(source)?)?,
+        None => by_names(source, &subfolders(source)?)?.map(|patterns| Known { patterns, split: None }),
     };
     match given {
         Some(_) if !options.map.is_empty() => {
@@ -65,7 +58,7 @@ pub(in crate::source) fn find(source: &Path, options: &Options) -> Result<Option
             );
             Err(wrong(source, problem))
         }
-        Some(given) => of_patterns(source, &given).map(Some),
+        Some(Known { patterns, split }) => Ok(Some(Pairs { split, ..of_patterns(source, &patterns)? })),
         None if forced => Err(wrong(
             source,
             "expected folders such as images and masks; name the files of a sample by patterns: --map \
@@ -113,33 +106,19 @@ fn of_patterns(source: &Path, given: &[(String, String)]) -> Result<Pairs, Error
     if let Some(twice) = features.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(wrong(source, format!("two patterns for the feature {}; choose one", twice[0].0)));
     }
-    Ok(Pairs { root: source.to_owned(), image, features })
-}
-
-fn cityscapes(source: &Path) -> Result<Option<Vec<(String, String)>>, Error> {
-    if !source.join(CITYSCAPES_IMAGES.0).is_dir() {
-        return Ok(None);
-    }
-    let mut given = vec![(IMAGE.to_owned(), CITYSCAPES_IMAGES.1.to_owned())];
-    for (feature, pattern) in CITYSCAPES {
-        let folder = pattern.split('/').next().unwrap_or_default();
-        if source.join(folder).is_dir() && given.iter().all(|(known, _)| known != feature) {
-            given.push((feature.to_owned(), pattern.to_owned()));
-        }
-    }
-    Ok((given.len() > 1).then_some(given))
+    Ok(Pairs { root: source.to_owned(), image, features, split: None })
 }
 
 /// Returns the patterns of folders by their names: of the images, and of values for each pixel; or of such folders in each folder of a
 /// split.
-fn by_names(source: &Path, top: &[String]) -> Result<Option<Vec<(String, String)>>, Error> {
+fn by_names(source: &Path, top: &[String]) -> Result<Option<Patterns>, Error> {
     if let Some(found) = parts(source, source, top)?.filter(|found| found.len() > 1) {
         return Ok(Some(patterns("", &found)));
     }
     if top.is_empty() || !top.iter().all(|name| is_split(name)) {
         return Ok(None);
     }
-    let mut all: Vec<(String, String)> = vec![];
+    let mut all = Patterns::new();
     for split in top {
         let folder = source.join(split);
         let Some(found) = parts(source, &folder, &subfolders(&folder)?)? else { return Ok(None) };
@@ -155,12 +134,12 @@ fn by_names(source: &Path, top: &[String]) -> Result<Option<Vec<(String, String)
     Ok((all.len() > 1).then(|| patterns("*/", &all)))
 }
 
-fn patterns(before: &str, found: &[(String, String)]) -> Vec<(String, String)> {
+fn patterns(before: &str, found: &[(String, String)]) -> Patterns {
     found.iter().map(|(feature, folder)| (feature.clone(), format!("{before}{folder}/**.*"))).collect()
 }
 
 /// Returns the features of the folders in one folder, that of the images first; `None` if there is not exactly one of images.
-fn parts(source: &Path, folder: &Path, inner: &[String]) -> Result<Option<Vec<(String, String)>>, Error> {
+fn parts(source: &Path, folder: &Path, inner: &[String]) -> Result<Option<Patterns>, Error> {
     let is_one = |names: &[&str], name: &String| names.contains(&&*name.to_lowercase());
     let images: Vec<_> = inner.iter().filter(|name| is_one(&IMAGES, name)).collect();
     let [image] = images[..] else { return Ok(None) };

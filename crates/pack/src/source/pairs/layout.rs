@@ -9,9 +9,8 @@ use super::super::layouts::listed;
 use super::super::splits::{DividedSource, SplitSource, only_split};
 use super::find::Pairs;
 use super::pattern::Pattern;
-use super::{folders, lists};
+use super::splits::divided;
 use crate::{Error, Options, SplitNames};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
@@ -20,8 +19,11 @@ use std::rc::Rc;
 pub(in crate::source) struct PairedFiles {
     pub(in crate::source) pairs: Pairs,
     /// Of each image, the files of the features.
-    pub(super) files: HashMap<String, Vec<PairedFile>>,
+    pub(super) files: FilesOfImages,
 }
+
+/// The files of each image, one for each feature.
+pub(super) type FilesOfImages = HashMap<String, Vec<PairedFile>>;
 
 /// A file that belongs to an image.
 pub(super) enum PairedFile {
@@ -29,7 +31,18 @@ pub(super) enum PairedFile {
     /// A file of this name was expected, and does not exist.
     Missing(String),
     /// There are several.
-    Several(String, String),
+    Several(Vec<String>),
+}
+
+impl PairedFile {
+    /// Returns the files that exist.
+    pub(super) fn existing(&self) -> &[String] {
+        match self {
+            PairedFile::One(file) => std::slice::from_ref(file),
+            PairedFile::Missing(_) => &[],
+            PairedFile::Several(files) => files,
+        }
+    }
 }
 
 /// The files that match a pattern, by the texts that its `*` match.
@@ -52,11 +65,11 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
         // A layout need not have all of its folders.
         pairs.features = with_files(&files, pairs.features);
     }
-    let by_name = by_name(&files);
+    let of_features: Vec<_> = pairs.features.iter().map(|(_, pattern)| pattern.by_path(&files)).collect();
+    let of_any: HashSet<&String> = of_features.iter().flat_map(|files| files.values().flatten()).copied().collect();
     // What belongs to an image is not an image itself, whatever the pattern of the images says.
-    let is_feature = |file: &&String| pairs.features.iter().any(|(_, pattern)| pattern.texts(file).is_some());
     let (of_features_too, images): (Vec<_>, Vec<_>) =
-        files.iter().filter(|file| pairs.image.texts(file).is_some()).partition(is_feature);
+        files.iter().filter(|file| pairs.image.texts(file).is_some()).partition(|file| of_any.contains(file));
     if let (Some(file), []) = (of_features_too.first(), &images[..]) {
         let problem = format!(
             "{file}, and all other files that match the pattern of the images, {}, match that of a feature, too: give patterns of \
@@ -69,17 +82,16 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
     let (mut paired, mut owners) = (HashMap::new(), HashMap::<&String, &String>::new());
     for (texts, images) in &images {
         let image = only_image(source, &pairs.root, images)?;
-        let found = pairs.features.iter().map(|(_, pattern)| {
-            let expected = pattern.path(texts);
-            match by_name.get(&*expected).map(Vec::as_slice) {
-                None | Some([]) => PairedFile::Missing(expected),
-                Some([one]) => PairedFile::One((*one).clone()),
-                Some([first, second, ..]) => PairedFile::Several((*first).clone(), (*second).clone()),
-            }
-        });
-        let found: Vec<_> = found.collect();
-        let claimed = pairs.features.iter().filter_map(|(_, pattern)| by_name.get(&*pattern.path(texts))).flatten();
-        for file in claimed {
+        let of_image: Vec<_> = pairs
+            .features
+            .iter()
+            .zip(&of_features)
+            .map(|((_, pattern), files)| {
+                let expected = pattern.path(texts);
+                (files.get(&expected).map_or(&[][..], Vec::as_slice), expected)
+            })
+            .collect();
+        for file in of_image.iter().flat_map(|(files, _)| *files) {
             if let Some(other) = owners.insert(file, image).filter(|other| *other != image) {
                 let problem = format!(
                     "{file} belongs to {other} and to {image}: the texts that * matches in both are the same one after the other; \
@@ -90,22 +102,25 @@ pub(in crate::source) fn divide(source: &Path, pairs: Pairs, options: &Options) 
             used.insert(*file);
         }
         used.insert(image);
-        paired.insert(image.clone(), found);
+        let found = of_image.into_iter().map(|(files, expected)| match files {
+            [] => PairedFile::Missing(expected),
+            [one] => PairedFile::One((*one).clone()),
+            several => PairedFile::Several(several.iter().map(|file| (*file).clone()).collect()),
+        });
+        paired.insert(image.clone(), found.collect());
     }
     check_any(source, &pairs, &paired, &files)?;
-    let mut lists = folders::splits(source, &pairs, paired.keys(), options)?;
-    if lists.keys().all(String::is_empty) && options.split_names == SplitNames::Auto {
-        let others: Vec<_> = files.iter().filter(|file| !used.contains(file)).collect();
-        let images: Vec<_> = paired.keys().collect();
-        if let Some((found, read)) = lists::read(source, &pairs.root, &others, &images, &mut left_out)? {
-            lists = found;
-            used.extend(read);
-        }
-    }
+    let others: Vec<_> = files.iter().filter(|file| !used.contains(file)).collect();
+    let (lists, read) = divided(source, &pairs, &paired, &others, options, &mut left_out)?;
+    used.extend(read);
     unused(&pairs, &files, &used, &mut left_out);
     let one = lists.keys().all(String::is_empty);
     let lists = match one {
-        true => BTreeMap::from([(only_split(&pairs.root, options), lists.into_values().flatten().collect())]),
+        true => {
+            let own = || pairs.split.filter(|_| options.split_names != SplitNames::Ignored).map(str::to_owned);
+            let split = options.split.clone().or_else(own).unwrap_or_else(|| only_split(&pairs.root, options));
+            BTreeMap::from([(split, lists.into_values().flatten().collect())])
+        }
         false => lists,
     };
     let asked = Options { split: options.split.clone().filter(|_| !one), ..options.clone() };
@@ -130,20 +145,6 @@ fn with_files(files: &[String], features: Vec<(String, Pattern)>) -> Vec<(String
     let has = |(_, pattern): &&(String, Pattern)| files.iter().any(|file| pattern.texts(file).is_some());
     let found: Vec<_> = features.iter().filter(has).cloned().collect();
     if found.is_empty() { features } else { found }
-}
-
-/// Returns files by their paths, and by their paths with `.*` in place of the extension.
-fn by_name(files: &[String]) -> HashMap<Cow<'_, str>, Vec<&String>> {
-    let mut found = HashMap::<_, Vec<_>>::new();
-    for file in files {
-        found.entry(Cow::Borrowed(file.as_str())).or_default().push(file);
-        if let Some((name, extension)) = file.rsplit_once('.')
-            && !extension.contains('/')
-        {
-            found.entry(Cow::Owned(format!("{name}.*"))).or_default().push(file);
-        }
-    }
-    found
 }
 
 /// Returns the image among files with the same name.
@@ -185,12 +186,7 @@ fn by_texts<'f>(files: impl IntoIterator<Item = &'f String>, pattern: &Pattern) 
 }
 
 /// Refuses patterns of which none matches, or of which no file belongs to an image.
-fn check_any(
-    source: &Path,
-    pairs: &Pairs,
-    paired: &HashMap<String, Vec<PairedFile>>,
-    files: &[String],
-) -> Result<(), Error> {
+fn check_any(source: &Path, pairs: &Pairs, paired: &FilesOfImages, files: &[String]) -> Result<(), Error> {
     let Some(image) = paired.keys().min() else {
         return Err(wrong(source, format!("no file matches the pattern of the images, {}", pairs.image.as_str())));
     };

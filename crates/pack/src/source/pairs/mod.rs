@@ -2,14 +2,18 @@
 
 mod find;
 mod folders;
+mod known;
 mod layout;
 mod lists;
+mod names;
 mod pattern;
+mod splits;
 
 pub(super) use find::find;
 pub(super) use layout::{PairedFiles, divide};
 
 use super::annotated::{Images, attached, problem, wrong};
+use super::layouts::listed;
 use super::listing::Listing;
 use crate::array::EXTENSIONS;
 use crate::class_ids::ClassIds;
@@ -59,9 +63,10 @@ pub(super) fn list(
             match file {
                 PairedFile::Missing(_) if !has => Ok(Ok(Values::Missing)),
                 PairedFile::Missing(expected) => Ok(wrong(expected, "no such file: it would be that")),
-                PairedFile::Several(first, second) => {
-                    Ok(wrong(first, &format!("as well as {second}, may be the file")))
-                }
+                PairedFile::Several(files) => Ok(wrong(
+                    &files[0],
+                    &format!("as well as {}, may be the file", listed(files[1..].iter().map(String::as_str))),
+                )),
                 PairedFile::One(file) => {
                     check_array(root, feature, file, options)?;
                     let named = |reason| Reason::File { column: feature.clone(), reason: Box::new(reason) };

@@ -5,6 +5,8 @@ import xml.etree.ElementTree as etree
 
 import numpy as np
 import pytest
+from PIL import Image
+
 import shardtool as st
 from test_numbers import png
 
@@ -126,3 +128,37 @@ def test_folders_that_yolo_does_not_read_are_named(tmp_path):
     packed = st.pack(tmp_path / "source", tmp_path / "dataset")
     assert packed.images == 1
     assert any("folders next to images and labels: masks" in text for text in packed.left_out), packed.left_out
+
+
+def test_a_rotated_box_is_its_box_and_its_mask(tmp_path):
+    """A line of YOLO-OBB: a class and four points. A square on its corner covers half of the box around it."""
+    root = tmp_path / "obb"
+    for kind in ("images", "labels"):
+        (root / kind).mkdir(parents=True)
+    Image.new("RGB", (40, 40)).save(root / "images/a.png")
+    (root / "labels/a.txt").write_text("1 0.5 0.1 0.9 0.5 0.5 0.9 0.1 0.5\n")
+    (root / "classes.txt").write_text("ship\nplane\n")
+    packed = st.pack(root, tmp_path / "set")
+    assert (packed.images, packed.rejected) == (1, 0)
+    split = st.Dataset(tmp_path / "set").split("train")
+    objects = st.Objects(masks=True, min_size=0, min_area=0)
+    batch = next(iter(st.Loader(split, 1, [st.Image([st.ResizeTo(40)]), objects])))
+    np.testing.assert_allclose(np.reshape(split[0]["features"]["image/object/bbox"], 4), [0.1, 0.1, 0.9, 0.9], rtol=1e-6)
+    assert batch["labels"].row(0).tolist() == [1]
+    mask = batch["masks"].row(0)[0]
+    away = np.abs(np.arange(40) + 0.5 - 20)
+    distance = away[:, None] + away[None, :]
+    # Pixels of the edge may be of either side.
+    assert (mask[distance < 15] == 1).all() and (mask[distance > 17] == 0).all()
+
+
+@pytest.mark.parametrize("folder", ["labelTxt", "labelTxt-v1.5"])
+def test_labels_of_dota_are_refused_by_name(tmp_path, folder):
+    for split in ("train", "val"):
+        for kind in ("images", folder):
+            (tmp_path / "dota" / split / kind).mkdir(parents=True)
+        Image.new("RGB", (40, 40)).save(tmp_path / f"dota/{split}/images/P0001.png")
+        (tmp_path / f"dota/{split}/{folder}/P0001.txt").write_text("imagesource:GoogleEarth\ngsd:0.1\n1 1 5 1 5 5 1 5 plane 0\n")
+    for source in ("dota", "dota/train"):
+        with pytest.raises(st.PackError, match=f"{folder} holds rotated boxes of DOTA.*labels of YOLO"):
+            st.pack(tmp_path / source, tmp_path / "set")

@@ -1,6 +1,7 @@
 //! Divides a source into splits, by the names of its files ([`NamedSplit`]) or of its top folders. Where names may be meant in
 //! two ways, refuses and names both.
 
+use super::annotated::wrong;
 use super::archive::files::{ArchiveFiles, ArchiveKind};
 use super::detect::{self, DetectedSource};
 use super::exists;
@@ -335,6 +336,13 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
 /// Refuses folders that are the parts of a known layout, also one folder above them.
 fn check_layout(source: &Path, top: &[String]) -> Result<(), Error> {
     let refuse = |folder: &Path, names: &[String]| {
+        if let Some(dota) = names.iter().find(|name| name.to_lowercase().starts_with("labeltxt")) {
+            let problem = format!(
+                "{dota} holds rotated boxes of DOTA, whose lines are not read: write them as labels of YOLO, class and four points as \
+                 fractions in each line (convert_dota_to_yolo_obb of Ultralytics does), in a folder labels"
+            );
+            return Err(wrong(folder, problem));
+        }
         let folders = listed(names.iter().map(String::as_str));
         Err(Error::Source(SourceError::Layout { path: folder.to_owned(), folders }))
     };

@@ -45,9 +45,10 @@ pub(in crate::source) fn find(source: &Path, options: &Options) -> Result<Option
     if patterns || (forced && !options.map.is_empty()) {
         return of_patterns(source, &options.map).map(Some);
     }
-    let given = match known(source)? {
+    let top = subfolders(source)?;
+    let given = match known(source, &top)? {
         Some(found) => Some(found),
-        None => by_names(source, &subfolders(source)?)?.map(|patterns| Known { patterns, split: None }),
+        None => by_names(source, &top)?.map(|patterns| Known { patterns, split: None }),
     };
     match given {
         Some(_) if !options.map.is_empty() => {

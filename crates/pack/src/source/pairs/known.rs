@@ -50,15 +50,15 @@ const DEPTH: usize = 3;
 const ENTRIES: usize = 1024;
 const FOLDERS: usize = 32;
 
-/// Finds a known layout in a folder.
+/// Finds a known layout in a folder, which has the folders `top`.
 ///
 /// # Errors
-/// [`crate::SourceError::Annotations`] for depths of KITTI without images; [`Error::Io`].
-pub(super) fn known(source: &Path) -> Result<Option<Known>, Error> {
+/// [`crate::SourceError::Annotations`] for depths of KITTI without images.
+pub(super) fn known(source: &Path, top: &[String]) -> Result<Option<Known>, Error> {
     if let Some(found) = cityscapes(source) {
         return Ok(Some(found));
     }
-    let drives = Drives::of(source)?;
+    let drives = Drives::of(source);
     if drives.images && drives.depths {
         return Ok(Some(Known { patterns: in_folder("", &KITTI), split: None }));
     }
@@ -73,8 +73,7 @@ pub(super) fn known(source: &Path) -> Result<Option<Known>, Error> {
             into the same folder";
         return Err(wrong(source, problem));
     }
-    let scene = has_scenes(source, DEPTH)?;
-    Ok(scene.then(|| Known { patterns: in_folder("", &NYU), split: None }))
+    Ok(has_scenes(source, top, DEPTH).then(|| Known { patterns: in_folder("", &NYU), split: None }))
 }
 
 fn in_folder(folder: &str, patterns: &[(&str, &str)]) -> Patterns {
@@ -103,50 +102,42 @@ struct Drives {
 }
 
 impl Drives {
-    /// Looks at the drives below a folder.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if a folder cannot be listed.
-    fn of(source: &Path) -> Result<Self, Error> {
+    /// Looks at the drives below a folder. What cannot be listed has none: reading the source reports it.
+    fn of(source: &Path) -> Self {
         let mut found = Drives::default();
-        found.look(source, DEPTH - 1)?;
-        Ok(found)
+        found.look(source, DEPTH - 1);
+        found
     }
 
-    fn look(&mut self, folder: &Path, depth: usize) -> Result<(), Error> {
+    fn look(&mut self, folder: &Path, depth: usize) {
         let mut others = vec![];
-        for entry in std::fs::read_dir(folder).map_err(Error::io("list", folder))?.take(ENTRIES) {
-            let entry = entry.map_err(Error::io("list", folder))?;
+        for entry in std::fs::read_dir(folder).into_iter().flatten().take(ENTRIES).flatten() {
             let (name, path) = (entry.file_name(), entry.path());
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             match name.to_str() {
                 Some(name) if name.contains("_drive_") && name.ends_with("_sync") => {
-                    self.images =
-                        self.images || path.join("image_02/data").is_dir() || path.join("image_03/data").is_dir();
-                    self.depths = self.depths || path.join("proj_depth/groundtruth").is_dir();
+                    let has = |part: &str| path.join(part).is_dir();
+                    self.images = self.images || has("image_02/data") || has("image_03/data");
+                    self.depths = self.depths || has("proj_depth/groundtruth");
                 }
                 Some(name) if !is_file && !name.starts_with('.') && path.is_dir() => others.push(path),
                 _ => {}
             }
         }
         if depth > 0 && others.len() <= FOLDERS {
-            for other in others {
-                self.look(&other, depth - 1)?;
-            }
+            others.iter().for_each(|other| self.look(other, depth - 1));
         }
-        Ok(())
     }
 }
 
-/// Returns whether the first folder without folders has the files of a scene of NYU.
-fn has_scenes(folder: &Path, depth: usize) -> Result<bool, Error> {
-    let inner = subfolders(folder)?;
-    match inner.first().filter(|_| depth > 0) {
-        Some(first) => has_scenes(&folder.join(first), depth - 1),
-        None => {
-            let files = other_files(folder)?;
-            let has = |begin: &str| files.iter().any(|file| file.starts_with(begin));
-            Ok(has("rgb_") && has("sync_depth_"))
-        }
+/// Returns whether the first folder without folders, below one with these, has the files of a scene of NYU.
+fn has_scenes(folder: &Path, inner: &[String], depth: usize) -> bool {
+    let Some(first) = inner.first().filter(|_| depth > 0).map(|first| folder.join(first)) else { return false };
+    let inner = subfolders(&first).unwrap_or_default();
+    if !inner.is_empty() {
+        return has_scenes(&first, &inner, depth - 1);
     }
+    let files = other_files(&first).unwrap_or_default();
+    let has = |begin: &str| files.iter().any(|file| file.starts_with(begin));
+    has("rgb_") && has("sync_depth_")
 }

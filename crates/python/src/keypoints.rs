@@ -28,12 +28,14 @@ pub(crate) fn described<'py>(py: Python<'py>, manifest: &Manifest) -> PyResult<O
 
 /// Checks `shardtool.Keypoints`.
 #[pyfunction]
+#[pyo3(signature = (keypoints, /))]
 pub(crate) fn check_keypoints(keypoints: KeypointsOption) -> PyResult<()> {
     keypoints.into_keypoints().problem().map_or(Ok(()), |problem| Err(PyValueError::new_err(problem)))
 }
 
 /// Returns the number that each point has in a mirrored object, by the names.
 #[pyfunction]
+#[pyo3(signature = (names, /))]
 pub(crate) fn flip_index(names: Vec<String>) -> PyResult<Vec<usize>> {
     manifest::flip_index(&names).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -242,7 +242,7 @@ def test_a_name_is_not_a_pattern(tmp_path):
         labels(root / f"depth/{number}.png", number)
     with pytest.raises(st.PackError, match="--map mask=depth is not a pattern"):
         packed(root, tmp_path / "set", map={"mask": "depth"})
-    with pytest.raises(st.PackError, match="box unit"):
+    with pytest.raises(st.OptionError, match="box unit"):
         packed(root, tmp_path / "set", box_unit="pixel")
 
 

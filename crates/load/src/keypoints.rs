@@ -12,7 +12,7 @@ use shardtool_read::Split;
 pub(crate) struct DescribedKeypoints {
     /// Points of each object, if it is known.
     pub(crate) count: Option<usize>,
-    /// The number that each point has in a mirrored object; `None` if it is not known. The error says why names do not tell it.
+    /// The number that each point has in a mirrored object; `None` if it is not known. The error says why the names leave it open.
     pub(crate) flip_index: Option<std::result::Result<Vec<usize>, SidesError>>,
 }
 

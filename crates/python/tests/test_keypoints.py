@@ -167,7 +167,7 @@ def test_what_is_left_out_is_not_taken_from_the_dataset(faces, tmp_path):
     with pytest.raises(st.PackError, match="something that a dataset cannot keep: .*not the same of person and dog"):
         st.pack(other, tmp_path / "dataset", split="val")
     st.pack(other, tmp_path / "dataset", split="val", keypoints=st.Keypoints(NAMES, skeleton=SKELETON))
-    # One that says less is asked nothing, and says what the dataset says.
+    # A split that says less has what the dataset says.
     st.pack(coco(tmp_path / "c", [person(skeleton=[]), {"id": 2, "name": "dog"}]), tmp_path / "dataset", split="test")
     assert st.Dataset(tmp_path / "dataset").keypoints == st.Keypoints(NAMES, skeleton=SKELETON)
 
@@ -377,7 +377,7 @@ def test_splits_with_other_points_are_not_mixed(faces, tmp_path):
     for second, message in ((other, "nose, right_eye, left_eye"), (unnamed, "have no names"), (numbers, "without names")):
         with pytest.raises(st.OptionError, match=f"different keypoints.*{message}"):
             st.Loader([train, second], 4, [st.Image([SAME]), st.Objects(keypoints=FEATURE)])
-    # What the user says counts where nothing is said.
+    # The user's numbers count where a dataset has none.
     for second in (unnamed, numbers):
         check_colours([train, second], True, flip_index=[0, 2, 1])
     with pytest.raises(st.OptionError, match="different keypoints"):

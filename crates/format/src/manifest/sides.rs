@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(flip_index(&["RightHand", "LeftHand", "Head"]).unwrap(), [1, 0, 2]);
         assert_eq!(flip_index(&["r_ankle", "l_ankle", "pelvis", "eye.L", "eye.R"]).unwrap(), [1, 0, 2, 4, 3]);
         assert_eq!(flip_index(&["collar", "roller", "tail"]).unwrap(), [0, 1, 2]);
-        assert_eq!(flip_index::<&str>(&[]).unwrap(), [0usize; 0]);
+        assert_eq!(flip_index(&[""; 0]).unwrap(), [0usize; 0]);
     }
 
     #[test]

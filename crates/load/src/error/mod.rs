@@ -114,7 +114,7 @@ pub enum Error {
         /// The split, and its dataset.
         split: String,
     },
-    /// A column of the objects is asked for twice.
+    /// A column belongs to the objects, too.
     #[error(
         "`{feature}` belongs to the objects, which deliver it: leave the column out, or the feature out of `Objects`"
     )]

@@ -29,9 +29,9 @@ pub enum Difference {
     /// Other keypoints, or their names are known of one side only.
     Keypoints {
         /// Those of the dataset.
-        there: Option<Keypoints>,
+        there: Option<Box<Keypoints>>,
         /// Those of the split.
-        here: Option<Keypoints>,
+        here: Option<Box<Keypoints>>,
     },
     /// Appended records have a feature of another type than the dataset.
     OtherType {
@@ -84,7 +84,8 @@ impl Difference {
             });
         }
         if joined_keypoints(there, here).is_none() {
-            return Some(Difference::Keypoints { there: there.keypoints.clone(), here: here.keypoints.clone() });
+            let boxed = |manifest: &Manifest| manifest.keypoints.clone().map(Box::new);
+            return Some(Difference::Keypoints { there: boxed(there), here: boxed(here) });
         }
         let requires = |manifest: &Manifest| manifest.without_versions().requires.join(", ");
         let text = |name: &Option<String>| name.clone().unwrap_or("none".to_owned());
@@ -130,7 +131,7 @@ impl std::fmt::Display for Difference {
                 f.write_str("all splits must have the same features with the same types")
             }
             Difference::Keypoints { there, here } => {
-                let described = |keypoints: &Option<Keypoints>| match keypoints {
+                let described = |keypoints: &Option<Box<Keypoints>>| match keypoints {
                     None => "not described".to_owned(),
                     Some(keypoints) => match keypoints.names.is_empty() {
                         true => format!("{} without names", keypoints.count()),

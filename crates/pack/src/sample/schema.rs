@@ -23,7 +23,7 @@ pub(crate) struct SampleSchema {
     pub(crate) columns: Vec<(String, DType)>,
     /// What the keypoints of objects are.
     #[serde(default)]
-    pub(crate) keypoints: DescribedKeypoints,
+    pub(crate) keypoints: Box<DescribedKeypoints>,
 }
 
 impl SampleSchema {

@@ -205,7 +205,8 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     if let Some(id) = by_image.keys().min() {
         return Err(wrong(format!("annotations of image {id}, which is not among the images")));
     }
-    let schema = SampleSchema { classes: names, images: true, labelled: false, columns, keypoints: described };
+    let schema =
+        SampleSchema { classes: names, images: true, labelled: false, columns, keypoints: Box::new(described) };
     Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 

@@ -84,7 +84,7 @@ fn names(names: &Value) -> Option<Vec<String>> {
 /// Returns pairs of points, which count from 0.
 ///
 /// # Errors
-/// The first value that is no pair of points.
+/// The first value, unless it is a pair of points.
 fn skeleton(pairs: &Value, count: usize) -> Result<Vec<[usize; 2]>, String> {
     let end = |number: &Value| {
         let number = usize::try_from(number.as_u64()?).ok()?;

@@ -176,7 +176,7 @@ fn schema(plan: &PlanFile) -> SampleSchema {
         classes: plan.member("class_names").unwrap_or_default(),
         images: plan.member("with_images").unwrap_or(true),
         labelled: plan.member("labels").unwrap_or(false),
-        keypoints: DescribedKeypoints { known: plan.member(KEYPOINTS), left_out: None },
+        keypoints: Box::new(DescribedKeypoints { known: plan.member(KEYPOINTS), left_out: None }),
         columns: features.into_iter().filter_map(|(name, text)| Some((name, DType::from_name(&text)?))).collect(),
     }
 }

@@ -173,7 +173,7 @@ impl WriterOptions {
         }
         keypoints::check(self.keypoints.as_ref(), &columns)?;
         let labelled = self.labels.unwrap_or(!self.classes.is_empty());
-        let keypoints = DescribedKeypoints { known: self.keypoints.clone(), left_out: None };
+        let keypoints = Box::new(DescribedKeypoints { known: self.keypoints.clone(), left_out: None });
         let schema = SampleSchema { classes: self.classes.clone(), images: self.images, labelled, columns, keypoints };
         Ok((options, schema))
     }

@@ -46,7 +46,7 @@ pub(super) fn take(
 /// Returns the number of each point in a mirrored object.
 ///
 /// # Errors
-/// Why it is none.
+/// What is wrong with it.
 fn order(flips: &Value, count: usize) -> Result<Vec<usize>, String> {
     let number = |value: &Value| usize::try_from(value.as_u64()?).ok();
     let numbers = flips.as_array().and_then(|list| list.iter().map(number).collect::<Option<Vec<_>>>());

@@ -89,7 +89,7 @@ pub(super) fn list(
             images: true,
             labelled: false,
             columns: columns.clone(),
-            keypoints: config.keypoints.clone(),
+            keypoints: Box::new(config.keypoints.clone()),
         };
         let listing = Listing { entries, schema, rejected, left_out: vec![], root: root.clone(), stored: false };
         listings.push((split, listing));

@@ -1,24 +1,11 @@
 //! Why one input is rejected, or one record not exported.
 
-use super::{ArrayRefusal, Error, fault};
+use super::{ArrayRefusal, fault};
 use shardtool_format::manifest::DType;
 use std::io;
 
 /// An error of a library that this crate uses, such as a parser.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// An input that cannot be packed, or a record that cannot be exported, and why. As an error it displays the input, and
-/// its source is the reason.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-#[error("{input}")]
-pub struct Rejection {
-    /// The path from the source's root, or the key.
-    pub input: String,
-    /// The reason.
-    #[source]
-    pub reason: Reason,
-}
 
 /// Why an input cannot be packed, or a record not exported.
 #[derive(Debug, thiserror::Error)]
@@ -455,21 +442,6 @@ fn minus(offset: i64) -> String {
     if offset == 0 { String::new() } else { format!(" minus the offset {offset}") }
 }
 
-impl Rejection {
-    /// Rejects an input. All rejections are made here.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if not the input is at fault but the system ([`fault`]).
-    pub(crate) fn new(input: String, reason: Reason) -> Result<Self, Error> {
-        match reason.system_code() {
-            Some(code) => {
-                Err(Error::Io { action: "read", path: input.into(), source: io::Error::from_raw_os_error(code) })
-            }
-            None => Ok(Rejection { input, reason }),
-        }
-    }
-}
-
 impl Reason {
     /// Returns the reason for an error of `stat`.
     pub(crate) fn of_stat(error: io::Error) -> Self {
@@ -488,7 +460,7 @@ impl Reason {
     }
 
     /// Returns the system's code if the reason is an error of the system.
-    fn system_code(&self) -> Option<i32> {
+    pub(super) fn system_code(&self) -> Option<i32> {
         match self {
             Reason::Stat(error) | Reason::CreateFile(error) => fault::of_name(error),
             Reason::Unreadable(error) => fault::of_file(error),

@@ -211,14 +211,12 @@ _MANIFEST = {
     "label_offset": "i64",
     "features": "array",
     "classes": "strings",
-    "keypoints": "object",
     "splits": "array",
     "crc32c": "CRC",
 }
 _FEATURE = {"name": "string", "type": "feature type", "logical": "string"}
 #: Logical types: how struct unpacks the eight bytes of a number.
 _LOGICAL = {"float64": "<d", "uint64": "<Q"}
-_KEYPOINTS = {"names": "strings", "flip_index": "array", "skeleton": "array"}
 _SPLIT = {"name": "string", "shards": "array"}
 _SHARD = {
     "file": "string",
@@ -398,14 +396,12 @@ class Manifest:
         self._check_values()
 
     def _read_members(self, root):
-        members = _members(root, _MANIFEST, optional=("requires", "created_by", "image", "label", "keypoints"))
+        members = _members(root, _MANIFEST, optional=("requires", "created_by", "image", "label"))
         self.private: dict[str, str] = self._private_members(root)
         self.image: Optional[str] = members.get("image")
         self.label: Optional[str] = members.get("label")
         self.label_offset: int = members["label_offset"]
         self.classes: list[str] = members["classes"]
-        #: Names of the points of each object, their numbers in a mirrored one, and pairs that a line joins; `None` if not known.
-        self.keypoints: Optional[dict] = self._keypoints(members.get("keypoints"))
         self._features = [_members(item, _FEATURE, optional=("logical",)) for item in members["features"]]
         #: Types of the features of the records: in the shards, and of this version.
         self.stored: dict[str, str] = {feature["name"]: feature["type"] for feature in self._features}
@@ -492,31 +488,7 @@ class Manifest:
             if name not in self.stored:
                 _refuse("ManifestValue", f"{name!r} is dropped, but is not a feature")
 
-    def _keypoints(self, value):
-        if value is None:
-            return None
-        found = {"names": [], "flip_index": [], "skeleton": [], **_members(value, _KEYPOINTS, optional=_KEYPOINTS)}
-        order, pairs = found["flip_index"], found["skeleton"]
-        pairs_of_two = all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
-        if not pairs_of_two or not all(_TYPES["u64"](number) for number in [*order, *(end for pair in pairs for end in pair)]):
-            _refuse("ManifestSyntax", "keypoints are numbers, and pairs of numbers")
-        return found
-
-    def _check_keypoints(self):
-        names, order, pairs = (self.keypoints[member] for member in _KEYPOINTS)
-        count = max(len(names), len(order))
-        if count == 0 or "" in names or len(set(names)) != len(names) or (names and order and len(names) != len(order)):
-            _refuse("ManifestValue", "keypoints without names and numbers, or names that are empty, repeated, or not as many")
-        if any(other >= len(order) or order[other] != number for number, other in enumerate(order)):
-            _refuse("ManifestValue", "two flips do not restore the order of the keypoints")
-        if any(a == b or max(a, b) >= count for a, b in pairs) or len({frozenset(pair) for pair in pairs}) != len(pairs):
-            _refuse("ManifestValue", "the skeleton joins a point that does not exist, or one with itself, or two points twice")
-        if max(count, len(pairs)) > 10_000 or any(len(name.encode("utf-8")) > 256 for name in names):
-            _refuse("ManifestValue", "more than 10,000 keypoints or lines, or a name of more than 256 bytes")
-
     def _check_values(self):
-        if self.keypoints is not None:
-            self._check_keypoints()
         _check_ascending("requires", self.requires)
         if "versions" in self.requires:
             self._check_version()

@@ -3,18 +3,13 @@
 import io
 import json
 import os
-import pathlib
 import subprocess
-import sys
 import urllib.request
 
 import numpy as np
 import pytest
 import shardtool as st
 from PIL import Image
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "readers" / "python"))
-import shardtool_reader  # noqa: E402
 
 SHARDTOOL = os.environ.get("SHARDTOOL", "shardtool")
 NAMES = ("nose", "left_eye", "right_eye")
@@ -403,51 +398,6 @@ def test_records_with_other_points_are_bad_samples(tmp_path):
     loader = st.Loader(split, 3, [st.Image([SAME]), st.Objects(keypoints=FEATURE)], order=st.Sequential(), bad_samples="mask")
     (batch,) = loader
     assert batch["valid"].tolist() == [True, True, False]
-
-
-def test_the_reader_of_the_specification_refuses_the_same(tmp_path):
-    """The reader in Python and `repair --reseal`, which is written in Rust, find the same errors."""
-    st.pack(jsonl(tmp_path / "rows"), tmp_path / "dataset")
-    manifest = tmp_path / "dataset" / "dataset.json"
-    text = manifest.read_text()
-    values = {
-        "ManifestSyntax": ["null", "[]", '{"names": [1]}', '{"flip_index": [-1]}', '{"flip_index": [0.0]}', '{"flip_index": [0], "skeleton": [[0]]}'],
-        "ManifestValue": [
-            "{}",
-            '{"names": ["a", "a"]}',
-            '{"names": [""]}',
-            '{"names": ["a"], "flip_index": [1, 0]}',
-            '{"flip_index": [1, 2, 0]}',
-            '{"flip_index": [4]}',
-            '{"names": ["a", "b"], "skeleton": [[1, 2]]}',
-            '{"flip_index": [0, 1], "skeleton": [[1, 1]]}',
-        ],
-        None: ['{"names": ["a", "b", "c"], "flip_index": [2, 1, 0], "skeleton": [[0, 2]], "later": {}}'],
-    }
-    for name, all_values in values.items():
-        for value in all_values:
-            body = text.replace('"splits": [', f'"keypoints": {value},\n  "splits": [', 1)
-            body = body[: body.rindex('"crc32c": "') + 11]
-            crc = shardtool_reader.crc32c((body + '00000000"\n}\n').encode())
-            manifest.write_text(body + f'{crc:08x}"\n}}\n')
-            for found in (reader_error(tmp_path / "dataset"), native_error(tmp_path / "dataset")):
-                assert found == name, (value, found)
-
-
-def reader_error(path):
-    try:
-        shardtool_reader.Dataset(str(path))
-    except shardtool_reader.Damage as damage:
-        return damage.name
-    return None
-
-
-def native_error(path):
-    try:
-        st.Dataset(path)
-    except st.DamageError as damage:
-        return damage.name
-    return None
 
 
 def test_view_draws_the_lines_and_names(faces):

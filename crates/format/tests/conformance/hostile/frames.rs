@@ -35,6 +35,11 @@ pub(super) fn all() -> Vec<Case> {
         tiny_frame("LengthCrc-length", 0, |b| b[1] ^= 0x10),
         tiny_frame("LengthCrc-crc", 0, |b| b[8] ^= 1),
         tiny_frame("LengthCrc-last", 1, |b| b[second] ^= 1),
+        // The length is checked before what follows it.
+        tiny_frame("LengthCrc-header-only", 1, |b| {
+            b.truncate(second + 12);
+            b[second + 8] ^= 1;
+        }),
         tiny_frame("LengthCrc-unmasked", 0, |b| {
             let crc = crc32c(&b[..8]);
             b[8..12].copy_from_slice(&crc.to_le_bytes());

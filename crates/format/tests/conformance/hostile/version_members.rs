@@ -65,10 +65,20 @@ fn syntax() -> Vec<Case> {
 
 const CAP_LOGICAL: &str = "\"cap\", \"type\": \"int64\", \"logical\": \"float64\"";
 
+/// Version 0, which no tag names.
+fn version_0() -> Case {
+    let mut files = versions().files();
+    let text = manifest::replace(&files["dataset.json"], "\"number\": 3, \"parent\"", b"\"number\": 0, \"parent\"");
+    let text = manifest::replace(&text, "\"tags\": [", b"\"tags\": [], \"were\": [");
+    files.insert("dataset.json".to_owned(), text);
+    refused("ManifestValue-dataset_version-0-without-tags", files)
+}
+
 fn versions_and_tags() -> Vec<Case> {
     let tag = |name: &str, to: &str| replaced(name, "{\"name\": \"Paper\", \"number\": 1}", to);
     let named = |name: &str, to: &str| tag(name, &format!("{{\"name\": \"{to}\", \"number\": 1}}"));
     vec![
+        version_0(),
         replaced("ManifestValue-dataset_version-0", "\"number\": 3, \"parent\"", "\"number\": 0, \"parent\""),
         tag("ManifestValue-tags-order", "{\"name\": \"z\", \"number\": 1}"),
         tag("ManifestValue-tags-case", "{\"name\": \"q\", \"number\": 1}"),

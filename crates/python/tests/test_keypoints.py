@@ -108,6 +108,24 @@ def test_the_points_of_coco_keep_names_sides_and_lines(faces):
         check_colours(train, True, flip_index=[1, 0])
 
 
+def test_points_in_lists_of_three_and_crowds_that_are_truths(tmp_path):
+    """As in the files of RHD and of PoseTrack."""
+    path = coco(tmp_path / "coco", [person()])
+    document = json.loads(path.read_text())
+    for annotation in document["annotations"]:
+        annotation["keypoints"] = np.reshape(annotation["keypoints"], (-1, 3)).tolist()
+        annotation["iscrowd"] = annotation["id"] == 1
+    path.write_text(json.dumps(document))
+    st.pack(path, tmp_path / "dataset", seed=None)
+    split = st.Dataset(tmp_path / "dataset").split("train")
+    check_colours(split, True)
+    assert [int(np.reshape(split[row]["features"]["image/object/iscrowd"], -1)[0]) for row in range(3)] == [0, 1, 0]
+    document["annotations"][0]["keypoints"] = [[1, 2], [3, 4]]
+    path.write_text(json.dumps(document))
+    with pytest.raises(st.PackError, match="`keypoints` is not a list of x, y and visibility"):
+        st.pack(path, tmp_path / "other")
+
+
 def test_names_that_do_not_say_the_sides_are_asked_about(tmp_path):
     for number, names in enumerate((["nose", "lankle", "rankle"], ["nose", "left_eye", "eye"])):
         split = packed(tmp_path, number, names)

@@ -12,11 +12,14 @@ pub(super) struct Annotation {
     pub(super) category_id: Option<i64>,
     pub(super) bbox: Option<Vec<f64>>,
     pub(super) area: Option<f64>,
+    /// 0 or 1; PoseTrack writes true or false.
+    #[serde(default, deserialize_with = "truth")]
     pub(super) iscrowd: Option<i64>,
     /// Polygons or a mask, as JSON text: their nesting differs from object to object.
     #[serde(default, deserialize_with = "text")]
     pub(super) segmentation: Option<String>,
-    #[serde(default)]
+    /// x, y and visibility of each point; also lists of three.
+    #[serde(default, deserialize_with = "points")]
     pub(super) keypoints: Option<Vec<f64>>,
     /// All other members, such as `score` or `caption`.
     #[serde(flatten)]
@@ -61,6 +64,35 @@ impl Annotation {
         }
         self.category_id.ok_or_else(|| missing("category_id"))
     }
+}
+
+fn truth<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Truth {
+        Number(i64),
+        Bool(bool),
+    }
+    let truth = Option::<Truth>::deserialize(from)?;
+    Ok(truth.map(|truth| match truth {
+        Truth::Number(number) => number,
+        Truth::Bool(is_crowd) => is_crowd.into(),
+    }))
+}
+
+fn points<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Vec<f64>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Points {
+        Flat(Vec<f64>),
+        Grouped(Vec<[f64; 3]>),
+    }
+    let points = Option::<Points>::deserialize(from)
+        .map_err(|_| serde::de::Error::custom("`keypoints` is not a list of x, y and visibility of each point"))?;
+    Ok(points.map(|points| match points {
+        Points::Flat(numbers) => numbers,
+        Points::Grouped(groups) => groups.into_iter().flatten().collect(),
+    }))
 }
 
 fn text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {

@@ -26,7 +26,9 @@
 //! | `further_images` | what the further images of each record hold |
 //! | `decoded_cache` | decoded images, kept from one epoch to the next |
 //! | `mixing`, `mosaic` | MixUp, CutMix, mosaics and copy-paste of a complete batch |
+//! | `planes` | how the pixels of a row lie in memory |
 //! | `objects`, `kept_objects` | boxes, points and masks of objects; those that rows take from others |
+//! | `keypoints` | what the datasets say of the points of objects |
 //! | `clip` | which frames of a video are delivered |
 //! | `sampled_records` | the records of datasets in object stores that such estimates are made from |
 //! | `plan`, `packing`, `buckets`, `lengths` | which samples are in which row; several samples in a row; batches of one shape; the columns that decide it |
@@ -86,6 +88,7 @@ mod objects;
 mod options;
 mod packing;
 mod plan;
+mod planes;
 mod read_ahead;
 mod replica_share;
 mod resolved_config;

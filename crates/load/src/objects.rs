@@ -75,7 +75,7 @@ impl ObjectColumns {
     /// Adds the columns of `objects` to `columns`. Where the splits have names of classes and no ids, the ids are those of the names.
     ///
     /// # Errors
-    /// [`Error::TwoColumns`], and those of [`with_labels`].
+    /// Those of [`with_labels`].
     pub(crate) fn add(
         objects: &Objects,
         columns: &mut Vec<Column>,
@@ -84,14 +84,12 @@ impl ObjectColumns {
         let objects = with_labels(objects, splits, classes)?;
         let numbers: Vec<_> =
             [&objects.boxes].into_iter().chain(&objects.properties).chain(&objects.keypoints).collect();
-        let mut taken = numbers.iter().copied().chain(objects.masks.then_some(&objects.segmentation));
-        if let Some(feature) = taken.find(|feature| columns.iter().any(|column| column.feature == **feature)) {
-            return Err(Error::TwoColumns { feature: feature.clone() });
-        }
         for feature in numbers {
+            columns.retain(|column| column.feature != *feature);
             columns.push(Column::with_layout(feature, Layout::Ragged));
         }
         if let Some(feature) = objects.masks.then_some(&objects.segmentation) {
+            columns.retain(|column| column.feature != *feature);
             columns.push(Column::with_layout(feature, Layout::Bytes));
         }
         let at = |feature: &String| columns.iter().position(|c| c.feature == *feature).unwrap_or_default();
@@ -104,6 +102,19 @@ impl ObjectColumns {
             masks: objects.masks.then(|| at(&objects.segmentation)),
             objects,
         })
+    }
+
+    /// Checks that no column of the user is one of the objects, which would take its place.
+    ///
+    /// # Errors
+    /// [`Error::TwoColumns`].
+    pub(crate) fn check_columns(&self, columns: &[Column]) -> Result<(), Error> {
+        let Objects { boxes, properties, keypoints, masks, segmentation, .. } = &self.objects;
+        let own = [boxes].into_iter().chain(properties).chain(keypoints).chain(masks.then_some(segmentation));
+        match own.into_iter().find(|feature| columns.iter().any(|column| column.feature == **feature)) {
+            Some(feature) => Err(Error::TwoColumns { feature: feature.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the names of the classes of objects, if they are not those of other columns.

@@ -391,6 +391,7 @@ fn resolve_columns(
     let objects = groups.images.as_ref().and_then(|images| images.objects.as_ref());
     let objects =
         objects.map(|objects| ObjectColumns::add(objects, &mut specs, (splits, &config.classes))).transpose()?;
+    objects.iter().try_for_each(|objects| objects.check_columns(&groups.columns))?;
     let of_objects = objects.as_ref().and_then(ObjectColumns::class_names);
     let mut columns = ResolvedColumn::resolve(&specs, splits, (&config.classes, of_objects))?;
     if let Some(objects) = &objects {

@@ -12,6 +12,7 @@
 //! | `arrow` | records as the buffers of Arrow arrays |
 //! | `columns` | columns of indexes as arrays |
 //! | `json` | options as JSON, with errors that name the option |
+//! | `keypoints` | what keypoints are, to and from Python |
 //! | `config` | a loader's configuration, of JSON and what JSON cannot hold |
 //! | `names` | the names of a batch's members, none of them twice |
 //! | `classes`, `buckets` | classes of several splits; shapes of buckets |

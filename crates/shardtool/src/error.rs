@@ -37,6 +37,9 @@ pub enum Error {
     /// Options of a loader that contradict each other.
     #[error(transparent)]
     Options(#[from] shardtool_load::InvalidOptions),
+    /// Names of keypoints that do not say which change places in a mirrored object.
+    #[error(transparent)]
+    Sides(#[from] shardtool_format::manifest::SidesError),
     /// An array that does not fit its shape, or cannot be stored.
     #[error(transparent)]
     Array(#[from] shardtool_format::array::ArrayError),

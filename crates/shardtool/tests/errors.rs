@@ -12,6 +12,7 @@ fn known() -> Vec<&'static str> {
     vec![
         converts::<shardtool_format::Error>(),
         converts::<shardtool_format::array::ArrayError>(),
+        converts::<shardtool_format::manifest::SidesError>(),
         converts::<shardtool_order::Error>(),
         converts::<shardtool_decode::Error>(),
         converts::<shardtool_decode::OutputError>(),

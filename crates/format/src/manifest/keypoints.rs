@@ -27,6 +27,9 @@ pub struct Keypoints {
 }
 
 impl Keypoints {
+    /// The feature that has the points of each object: x, y and visibility.
+    pub const FEATURE: &str = "image/object/keypoints";
+
     /// Returns the number of points of an object: that of the names, or that of `flip_index` if there are no names.
     pub fn count(&self) -> usize {
         self.names.len().max(self.flip_index.len())

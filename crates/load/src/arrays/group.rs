@@ -5,7 +5,7 @@ use super::stored::StoredArray;
 use crate::buffer::RowMut;
 use crate::error::{ArrayProblem, Error, SampleError};
 use crate::image::SampleDraws;
-use crate::mixing::Planes;
+use crate::planes::Planes;
 use shardtool_decode::Limits;
 use shardtool_format::array::ArrayDtype;
 use shardtool_read::Record;

@@ -4,7 +4,8 @@ use super::{SharedBatch, Table};
 use crate::buffer::RowBuffer;
 use crate::column_values::Values;
 use crate::error::{Error, Result};
-use crate::mixing::{BatchChange, BatchMix, Planes};
+use crate::mixing::{BatchChange, BatchMix};
+use crate::planes::Planes;
 
 impl SharedBatch {
     /// Mixes the rows, if the configuration says so; their pixels, unless that is left to the consumer.

@@ -2,9 +2,9 @@
 
 use super::pairs::Pairs;
 use super::pixels::{self, Pixels};
-use super::planes::Planes;
 use super::row_mix::RowMix;
 use crate::mosaic::Mosaics;
+use crate::planes::Planes;
 use shardtool_decode::PixelFormat;
 
 /// How the rows of one batch are mixed, as [`Mixing::draw`](super::Mixing::draw) drew it.

@@ -17,13 +17,11 @@ mod batch_mix;
 mod copy_paste;
 mod pairs;
 mod pixels;
-mod planes;
 mod row_mix;
 
 pub use batch_mix::BatchMix;
 pub(crate) use copy_paste::Pastes;
 pub(crate) use pixels::Pixels;
-pub(crate) use planes::Planes;
 pub use row_mix::RowMix;
 
 use crate::error::{Error, Result};

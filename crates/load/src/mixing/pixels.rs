@@ -1,7 +1,7 @@
 //! Mixes the pixels of a batch in place, on the host.
 
 use super::pairs::Pairs;
-use super::planes::Planes;
+use crate::planes::Planes;
 use half::{bf16, f16};
 use shardtool_decode::{Depth, Dtype, Layout, Output, PixelFormat};
 

@@ -7,7 +7,7 @@
 
 mod objects;
 
-use crate::mixing::Planes;
+use crate::planes::Planes;
 use shardtool_decode::Random;
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ pub const CLASSES: &str = "image/object/class/label";
 pub const CLASS_NAMES: &str = "image/object/class/text";
 
 /// Feature with the points of each object, as `pack` and the writers store it.
-pub const KEYPOINTS: &str = "image/object/keypoints";
+pub const KEYPOINTS: &str = shardtool_format::manifest::Keypoints::FEATURE;
 
 /// Feature with what each object covers, as `pack` and the writers store it.
 pub const SEGMENTATION: &str = "image/object/segmentation";

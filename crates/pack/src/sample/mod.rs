@@ -1,11 +1,13 @@
 //! Samples as they are packed, from any source.
 
 mod clip;
+mod keypoints;
 mod numbers;
 mod schema;
 mod values;
 
 pub(crate) use clip::{FORMAT_SUFFIX, FPS_SUFFIX, FrameFiles, ListedClip, natural_order};
+pub(crate) use keypoints::DescribedKeypoints;
 pub(crate) use numbers::{Conflict, Number, Numbers, fits_float32};
 pub(crate) use schema::{SampleSchema, features, is_written};
 pub(crate) use values::{ListedFile, Values};

@@ -1,6 +1,6 @@
 //! What all samples of a split have in common, and which features their records have.
 
-use crate::source::keypoints::DescribedKeypoints;
+use super::DescribedKeypoints;
 use serde::{Deserialize, Serialize};
 use shardtool_format::array::array_name;
 use shardtool_format::checksum::Crc32c;

@@ -1,6 +1,6 @@
 //! What the categories of a COCO file say of their keypoints.
 
-use super::keypoints::DescribedKeypoints;
+use crate::sample::DescribedKeypoints;
 use serde_json::Value;
 use shardtool_format::manifest::Keypoints;
 use std::collections::BTreeSet;

@@ -5,16 +5,7 @@ use crate::sample::{SampleSchema, Values};
 use crate::source::annotated::wrong;
 use crate::source::objects::{BBOX, KEYPOINTS};
 use crate::{Error, Options, Reason};
-use serde::{Deserialize, Serialize};
 use shardtool_format::manifest::{DType, Keypoints, Manifest};
-
-/// What the keypoints of a source's objects are.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct DescribedKeypoints {
-    pub(crate) known: Option<Keypoints>,
-    /// What the source says, and why a dataset cannot keep it.
-    pub(crate) left_out: Option<String>,
-}
 
 /// Returns whether samples with these columns have keypoints.
 pub(super) fn has(columns: &[(String, DType)]) -> bool {

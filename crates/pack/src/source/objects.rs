@@ -7,7 +7,7 @@ use crate::Reason;
 use crate::options::BoxFormat;
 use crate::sample::{SampleSchema, Values};
 use serde_json::{Map, Value};
-use shardtool_format::manifest::DType;
+use shardtool_format::manifest::{DType, Keypoints};
 use std::collections::BTreeMap;
 
 /// Boxes: float, n × 4: left, top, right, bottom, as fractions of the coded image.
@@ -15,7 +15,7 @@ pub(crate) const BBOX: &str = "image/object/bbox";
 /// Classes: int64, n.
 pub(crate) const CLASS: &str = "image/object/class/label";
 /// Keypoints: float, n × k × 3: x, y as fractions of the coded image, and visibility.
-pub(crate) const KEYPOINTS: &str = "image/object/keypoints";
+pub(crate) const KEYPOINTS: &str = Keypoints::FEATURE;
 /// Areas: float or int64, n.
 pub(crate) const AREA: &str = "image/object/area";
 /// Columns that are in pixels until their record is made.

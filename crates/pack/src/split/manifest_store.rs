@@ -4,9 +4,8 @@ use crate::commit::{Directory, Lock};
 use crate::error::{DestinationError, Difference, ShardError, joined_keypoints};
 use crate::place::{self, Place};
 use crate::sample::SampleSchema;
-use crate::source::objects;
 use crate::{Error, purged_keys, sample};
-use shardtool_format::manifest::{FeatureType, Manifest, Split};
+use shardtool_format::manifest::{FeatureType, Keypoints, Manifest, Split};
 use shardtool_format::names;
 use std::path::Path;
 
@@ -53,7 +52,7 @@ pub(crate) fn grown(folder: &Path, schema: Manifest, dataset: &Manifest, split: 
     if !new.is_empty() {
         return Err(refused(Difference::NewFeatures(new)));
     }
-    let without_points = schema.dtype(objects::KEYPOINTS).is_none();
+    let without_points = schema.dtype(Keypoints::FEATURE).is_none();
     let mut schema = Manifest { features: dataset.stored_features().to_vec(), ..schema };
     if without_points {
         schema.keypoints.clone_from(&dataset.keypoints);

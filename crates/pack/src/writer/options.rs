@@ -2,8 +2,8 @@
 
 use crate::array::ArrayColumn;
 use crate::options::{Annotated, BoxUnit, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
-use crate::sample::SampleSchema;
-use crate::source::keypoints::{self, DescribedKeypoints};
+use crate::sample::{DescribedKeypoints, SampleSchema};
+use crate::source::keypoints;
 use crate::{Error, Options, Shards, sample};
 use shardtool_decode::{FloatRange, Limits, Truncated};
 use shardtool_format::manifest::{DType, Keypoints};

@@ -100,7 +100,7 @@ fn boxes_polygons_and_classes_are_those_of_the_labels() {
     assert_eq!((&c["image/object/class/label"], &c["image/object/bbox"]), (&Found::Int(vec![]), &floats(&[])));
     for part in [
         "split train: 1 of 3 images have no file of labels; they are packed as background",
-        "`flip_idx` and `kpt_names`, without `kpt_shape`",
+        "`flip_idx`, without `kpt_shape`",
         "`download`, which is not run",
         "`license` of data.yaml",
         "1 files of labels without an image in any split: labels/train/orphan.txt",

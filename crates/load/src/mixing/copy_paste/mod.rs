@@ -4,9 +4,9 @@
 mod objects;
 
 use super::pairs::partners;
-use super::planes::Planes;
 use crate::column_values::Values;
 use crate::objects::ObjectColumns;
+use crate::planes::Planes;
 pub(crate) use objects::Cover;
 use objects::Masks;
 use shardtool_order::Rng;

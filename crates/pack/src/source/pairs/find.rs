@@ -5,14 +5,12 @@ use super::super::detect::subfolders;
 use super::super::first_file::first_extension;
 use super::super::layouts::{IMAGES, PIXEL_VALUES, listed};
 use super::super::split_names::is_split;
-use super::known::{Known, Patterns, known};
+use super::known::{IMAGE, Known, Patterns, known};
 use super::pattern::Pattern;
 use crate::array::EXTENSIONS;
 use crate::{Error, Options, SourceKind};
 use std::path::{Path, PathBuf};
 
-/// The field of the images among the patterns.
-pub(super) const IMAGE: &str = "image";
 /// Extensions of files with a value for each pixel.
 const VALUES: [&str; 10] = ["png", "tif", "tiff", "bmp", "gif", "pgm", "pbm", "ppm", "pam", "tga"];
 /// A folder of files that belong together by their names.

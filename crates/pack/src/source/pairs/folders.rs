@@ -4,7 +4,7 @@ use super::super::image_lists::{ImageLists, doubt};
 use super::super::layouts::listed;
 use super::super::split_names::{NamedSplit, is_same};
 use super::find::Pairs;
-use super::layout::{FilesOfImages, PairedFile};
+use super::paired::{FilesOfImages, PairedFile};
 use crate::{Error, Options, SplitNames};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;

@@ -2,9 +2,11 @@
 
 use super::super::annotated::wrong;
 use super::super::detect::{other_files, subfolders};
-use super::find::IMAGE;
 use crate::Error;
 use std::path::Path;
+
+/// The field of the images among the patterns.
+pub(super) const IMAGE: &str = "image";
 
 /// The features of a layout, that of the images first, and the patterns of their files.
 pub(super) type Patterns = Vec<(String, String)>;

@@ -8,6 +8,7 @@ use super::super::image_lists;
 use super::super::layouts::listed;
 use super::super::splits::{DividedSource, SplitSource, only_split};
 use super::find::Pairs;
+use super::paired::{FilesOfImages, PairedFile};
 use super::pattern::Pattern;
 use super::splits::divided;
 use crate::{Error, Options, SplitNames};
@@ -20,29 +21,6 @@ pub(in crate::source) struct PairedFiles {
     pub(in crate::source) pairs: Pairs,
     /// Of each image, the files of the features.
     pub(super) files: FilesOfImages,
-}
-
-/// The files of each image, one for each feature.
-pub(super) type FilesOfImages = HashMap<String, Vec<PairedFile>>;
-
-/// A file that belongs to an image.
-pub(super) enum PairedFile {
-    One(String),
-    /// A file of this name was expected, and does not exist.
-    Missing(String),
-    /// There are several.
-    Several(Vec<String>),
-}
-
-impl PairedFile {
-    /// Returns the files that exist.
-    pub(super) fn existing(&self) -> &[String] {
-        match self {
-            PairedFile::One(file) => std::slice::from_ref(file),
-            PairedFile::Missing(_) => &[],
-            PairedFile::Several(files) => files,
-        }
-    }
 }
 
 /// The files that match a pattern, by the texts that its `*` match.

@@ -6,6 +6,7 @@ mod known;
 mod layout;
 mod lists;
 mod names;
+mod paired;
 mod pattern;
 mod splits;
 
@@ -19,7 +20,7 @@ use crate::array::EXTENSIONS;
 use crate::class_ids::ClassIds;
 use crate::sample::{SampleSchema, Values};
 use crate::{Error, Options, Reason};
-use layout::PairedFile;
+use paired::PairedFile;
 use shardtool_format::manifest::DType;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! What a line of a list names: an image, and files that belong to it.
 
 use super::super::layouts::listed;
-use super::layout::{FilesOfImages, PairedFile};
+use super::paired::{FilesOfImages, PairedFile};
 use std::collections::HashMap;
 
 /// The images of a source by all names that a line may have for them, and the files that belong to them.

@@ -1,13 +1,13 @@
 //! What describes a dataset of YOLO: `data.yaml` of Ultralytics, with the folders or lists of the splits and the names of the classes.
 
 use super::super::annotated::{text, wrong};
-use super::super::keypoints::DescribedKeypoints;
 use super::super::layouts::listed;
 use super::super::yaml;
 use super::folders::Folders;
 use super::keypoints;
 use super::paths::entry;
 use crate::Error;
+use crate::sample::DescribedKeypoints;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 

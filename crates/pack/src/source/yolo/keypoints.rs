@@ -1,6 +1,6 @@
 //! What a `data.yaml` says of keypoints: `flip_idx`, and `kpt_names` of each class.
 
-use super::super::keypoints::DescribedKeypoints;
+use crate::sample::DescribedKeypoints;
 use serde_json::{Map, Value};
 use shardtool_format::manifest::{self, Keypoints};
 

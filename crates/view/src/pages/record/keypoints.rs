@@ -1,6 +1,6 @@
 //! The keypoints of a record's objects, and the lines that join them.
 
-use super::overlay::{MOST, floats, scaled};
+use super::coordinates::{MOST, floats, scaled};
 use crate::picture::Stored;
 use maud::{Markup, html};
 use shardtool_decode::Plan;

@@ -1,6 +1,7 @@
 //! One record: its image with boxes and masks, its features, where it lies, and what a trainer sees.
 
 mod bytes;
+mod coordinates;
 mod covered;
 mod keypoints;
 mod overlay;

@@ -1,5 +1,6 @@
 //! What is drawn over an image: boxes, keypoints, what objects cover, and the rows at which JPEG decoding can start.
 
+use super::coordinates::{MOST, floats, scaled};
 use super::covered::Covered;
 use super::keypoints::Skeletons;
 use crate::app::SplitView;
@@ -10,9 +11,6 @@ use shardtool_decode::{Orientation, Plan};
 use shardtool_format::checksum::crc32c;
 use shardtool_format::example::{Example, Feature};
 use shardtool_load::{BOXES, CLASS_NAMES, CLASSES, SEGMENTATION};
-
-/// Objects that are drawn, at most.
-pub(super) const MOST: usize = 500;
 
 /// Colours of classes in `view.css`: `.class-0` and so on.
 const COLOURS: i64 = 10;
@@ -138,23 +136,6 @@ impl Overlay {
         };
         format!("matrix({a} {b} {c} {d} {e} {f})")
     }
-}
-
-/// Returns the numbers of a feature; none of another type.
-pub(super) fn floats(feature: Option<Feature<'_>>) -> Vec<f64> {
-    match feature {
-        Some(Feature::Float(list)) => list.iter().take(4 * MOST).map(f64::from).collect(),
-        _ => vec![],
-    }
-}
-
-/// Returns coordinates in pixels. Stored ones are fractions of the width and height, unless one is larger than 1.5.
-pub(super) fn scaled(values: [f64; 4], (width, height): (u32, u32)) -> [f64; 4] {
-    let pixels = values.iter().any(|value| value.abs() > 1.5);
-    let (x, y) = if pixels { (1.0, 1.0) } else { (width.into(), height.into()) };
-    let bound = |value: f64, side: u32| if value.is_finite() { value.clamp(0.0, side.into()) } else { 0.0 };
-    let [left, top, right, bottom] = values;
-    [bound(left * x, width), bound(top * y, height), bound(right * x, width), bound(bottom * y, height)]
 }
 
 /// Returns the class ids of a record's objects.

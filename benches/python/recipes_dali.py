@@ -38,7 +38,7 @@ def region(images, scale):
 
 
 def cut(images, at):
-    return fn.slice(images, *at, axes=[0, 1], normalized_anchor=False, normalized_shape=False)
+    return fn.slice(images, *at, axes=[0, 1], normalized_anchor=False, normalized_shape=False, out_of_bounds_policy="trim_to_shape")
 
 
 def crop(images, side, scale):

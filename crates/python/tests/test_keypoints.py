@@ -317,8 +317,6 @@ def test_every_command_keeps_what_points_are(faces, tmp_path):
     more.write_text(more.read_text().replace('"file_name": "', '"file_name": "more-'))
     st.Dataset(changed).append(more)
     assert len(st.Dataset(changed).split("train")) == 8 and st.Dataset(changed).keypoints == described
-    with pytest.raises(st.PackError, match="6 values for 1 boxes|is only changed together"):
-        st.Dataset(changed).replace_columns({"key": ["1.png"], FEATURE: [[0.5, 0.5, 2.0]]}, columns={FEATURE: "float"})
     other = coco(tmp_path / "other", [person(keypoints=["nose", "right_eye", "left_eye"])], 2)
     with pytest.raises(st.PackError, match="keypoints of objects are 3"):
         st.Dataset(changed).append(other)
@@ -330,6 +328,34 @@ def test_every_command_keeps_what_points_are(faces, tmp_path):
     found = json.loads(run("info", faces, "--json"))["keypoints"]
     assert found == {"names": list(NAMES), "skeleton": [list(pair) for pair in SKELETON]}
     assert "keypoints of each object: 3\n  nose, left_eye, right_eye\n" in run("info", faces)
+
+
+def test_columns_keep_the_number_of_points(tmp_path):
+    write(tmp_path / "dataset", keypoints=st.Keypoints(NAMES))
+    objects = "image/object/"
+    columns = {objects + "bbox": "float", objects + "class/label": "int64", FEATURE: "float", FEATURE + "/shape": "int64"}
+
+    def replaced(points):
+        values = {"key": ["row-0"], objects + "bbox": [[0.0, 0.0, 1.0, 1.0]], objects + "class/label": [[0]]}
+        values |= {FEATURE: [[0.25, 0.25, 2.0] * points], FEATURE + "/shape": [[1, points, 3]]}
+        st.Dataset(tmp_path / "dataset").replace_columns(values, columns=columns, missing="keep")
+
+    with pytest.raises(st.PackError, match=f"{FEATURE}.*6 values for 1 boxes"):
+        replaced(2)
+    replaced(3)
+    assert st.Dataset(tmp_path / "dataset").keypoints == st.Keypoints(NAMES)
+    # Without the feature, nothing is described; the version before still is.
+    st.Dataset(tmp_path / "dataset").drop_columns(list(columns))
+    assert st.Dataset(tmp_path / "dataset").keypoints is None
+    st.Dataset(tmp_path / "dataset").rollback(2)
+    assert st.Dataset(tmp_path / "dataset").keypoints == st.Keypoints(NAMES)
+
+
+def test_names_for_a_source_without_points_are_refused(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "a.png").write_bytes(face(0)[0])
+    with pytest.raises(st.OptionError, match="samples with the feature image/object/keypoints"):
+        st.pack(tmp_path / "images", tmp_path / "dataset", keypoints=st.Keypoints(NAMES))
 
 
 def test_a_source_in_place_says_what_points_are(tmp_path):

@@ -21,11 +21,13 @@ pub(crate) fn check(given: Option<&Keypoints>, columns: &[(String, DType)]) -> R
     check_values(given)?;
     match has(columns) {
         true => Ok(()),
-        false => Err(Error::Option {
-            option: "keypoints",
-            expected: "samples with the feature image/object/keypoints; of a writer, the first one has it, or `features`",
-        }),
+        false => Err(without_points()),
     }
+}
+
+fn without_points() -> Error {
+    let expected = "samples with the feature image/object/keypoints; of a writer, the first one has it, or `features`";
+    Error::Option { option: "keypoints", expected }
 }
 
 fn check_values(given: &Keypoints) -> Result<(), Error> {
@@ -42,6 +44,14 @@ fn check_values(given: &Keypoints) -> Result<(), Error> {
 pub(super) fn take(splits: &mut [NamedSource], options: &Options, dataset: Option<&Manifest>) -> Result<(), Error> {
     if let Some(given) = &options.keypoints {
         check_values(given)?;
+        // Samples with points may be among the rejected ones.
+        let may_have = |split: &NamedSource| match &split.source {
+            Source::Files(listing) => has(&listing.schema.columns) || !listing.rejected.is_empty(),
+            Source::Archives(archives) => has(&archives.schema.columns),
+        };
+        if !splits.iter().any(may_have) {
+            return Err(without_points());
+        }
     }
     for NamedSource { source, left_out, .. } in splits {
         let schema = match source {
@@ -97,16 +107,17 @@ pub(super) fn check_count(schema: &SampleSchema, values: &[Values]) -> Result<()
     let objects = match of(&format!("{KEYPOINTS}/shape")) {
         Some(Values::Int64s(shape)) if shape.len() == 3 => match (shape[0], shape[1], shape[2]) {
             (0, ..) => return Ok(()),
-            (objects, points, 3) if points == expected as i64 => objects as usize,
+            // A shape of a foreign record may be negative, or too large.
+            (objects, points, 3) if points == expected as i64 => usize::try_from(objects).unwrap_or(usize::MAX),
             (_, found, _) => return Err(Reason::Points { found, expected }),
         },
         // Without a shape, each box has as many.
         _ if of(BBOX).is_some() => count(BBOX) / 4,
         _ => numbers / (3 * expected),
     };
-    match numbers == 3 * expected * objects {
+    match numbers == (3 * expected).saturating_mul(objects) {
         true => Ok(()),
-        false if objects > 0 && numbers.is_multiple_of(3 * objects) => {
+        false if objects > 0 && numbers.is_multiple_of(objects.saturating_mul(3)) => {
             Err(Reason::Points { found: (numbers / 3 / objects) as i64, expected })
         }
         false => {

@@ -19,6 +19,7 @@ pub(crate) fn check_batching(source: &Source, policy: Policy, order: Option<Orde
         Source::Balanced(_) => Some("balanced"),
         Source::Weighted(_) => Some("weighted"),
         Source::Mixture(_) => Some("mixture"),
+        Source::Scheduled(_) => Some("scheduled"),
     };
     if let Some(source_kind) = source_kind {
         return Err(Error::BatchingSource { source_kind });

@@ -20,6 +20,19 @@ pub enum Error {
     NoShare,
     #[error("dataset {index} of the mixture is empty but has a share of {share}: set the share to 0")]
     EmptyDataset { index: usize, share: u64 },
+    #[error("{count} members of a schedule: expected 1 to 65536")]
+    ScheduleMembers { count: usize },
+    #[error("{}", stage_start(*stage, *start))]
+    StageStart { stage: usize, start: Option<u64> },
+    #[error("stage {stage} has {weights} weights for {members} members: give one for each, 0 to leave it out")]
+    StageMembers { stage: usize, weights: usize, members: usize },
+    #[error(
+        "the weights of stage {stage} sum to {sum} without their common divisor: expected 1 to 1048576; give smaller numbers in \
+         about the same proportion"
+    )]
+    StageWeights { stage: usize, sum: u128 },
+    #[error("member {member} has no samples, but a weight in stage {stage}: set the weight to 0")]
+    EmptyMember { stage: usize, member: usize },
 
     #[error("rank {rank} of world size {world}: ranks are 0 to world size - 1, and there is at least one replica")]
     Rank { rank: u32, world: u32 },
@@ -126,6 +139,11 @@ pub enum Error {
          use the same filter, weights or mixture"
     )]
     StateSource { state: u32, source_crc: u32 },
+    #[error(
+        "the resume state was saved when stage {stage} had begun, and this run has another stage {stage}, or another start of it: \
+         stages that have begun cannot be changed, later ones can"
+    )]
+    StateStages { stage: usize },
     #[error("the resume state's order is {state}, this one {current}: resume with the same order")]
     StateOrder { state: Order, current: Order },
     #[error("the resume state's seed is {state}, this one {current}: resume with the same seed")]
@@ -145,6 +163,16 @@ pub enum Error {
     StateBatching { state: Option<u32>, current: Option<u32> },
     #[error("the resume state's position is {p}: expected 0 to {end} in steps of {multiple}")]
     StatePosition { p: u64, end: u64, multiple: u64 },
+}
+
+fn stage_start(stage: usize, start: Option<u64>) -> String {
+    match (stage, start) {
+        (_, None) => "a schedule without stages: give one that begins at position 0".to_owned(),
+        (0, Some(start)) => format!("the first stage begins at position {start}: expected 0"),
+        (_, Some(start)) => {
+            format!("stage {stage} begins at position {start}, not after the stage before it: give ascending starts")
+        }
+    }
 }
 
 fn batching(crc: Option<u32>) -> String {

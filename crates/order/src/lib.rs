@@ -15,7 +15,7 @@
 //! | `rng` | the random stream of one key; augmentation draws from it |
 //! | `permutation` | a seekable bijection on `[0, N)` in constant memory |
 //! | `order` | position → source position: sequential, shuffled, interleaved |
-//! | `source` | source position → sample id: everything, list, balanced, weighted, mixture |
+//! | `source` | source position → sample id: everything, list, balanced, weighted, mixture, scheduled |
 //! | `replica` | one of the processes that share the work: rank and world size |
 //! | `launch` | rank and world size, given or from the launcher's environment variables |
 //! | `shares` | policy `shard`: the source positions of each replica |
@@ -81,7 +81,7 @@ pub use replica::Replica;
 pub use rng::Rng;
 pub use rows::{Row, Rows};
 pub use schedule::{Policy, Schedule};
-pub use source::{Balanced, List, Mixture, Source, Weighted, rarest_labels};
+pub use source::{Balanced, List, Member, Mixture, Scheduled, Source, Stage, StageMarks, Weighted, rarest_labels};
 pub use state::{Identity, ResumeState, mixture_fingerprint};
 pub use substitute::substitutes;
 pub use walk::{Counts, Walk};

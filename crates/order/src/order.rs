@@ -63,6 +63,11 @@ impl EpochOrder {
         if len > MAX {
             return Err(Error::TooManySamples { len });
         }
+        Ok(EpochOrder::bounded(order, len, seed, epoch))
+    }
+
+    /// As [`EpochOrder::new`], for a length already known to be at most 2⁶³.
+    pub(crate) fn bounded(order: Order, len: u64, seed: u64, epoch: u64) -> Self {
         let kind = match order {
             Order::Sequential => Kind::Sequential,
             Order::Shuffled => Kind::Shuffled(Permutation::bounded(len, key(Domain::Shuffled, seed, epoch, 0))),
@@ -70,7 +75,7 @@ impl EpochOrder {
                 Kind::Interleaved(Interleaved::new(len, run.get().into(), window.get().into(), seed, epoch))
             }
         };
-        Ok(EpochOrder { len, kind })
+        EpochOrder { len, kind }
     }
 
     /// Returns N.

@@ -134,11 +134,38 @@ impl Plan {
         self.seed
     }
 
-    /// Returns the identity of this plan for a resume state. `fingerprint` is that of the split.
+    /// Returns the state of a run that has delivered everything before position p = `at.1` of epoch `at.0`. `fingerprint` is that
+    /// of the splits; with a [scheduled](Source::Scheduled) source, of those that have an id below [`ids_end`](Plan::ids_end).
+    pub fn state(&self, at: (u64, u64), fingerprint: u32) -> ResumeState {
+        ResumeState { identity: self.identity_at(at, fingerprint), epoch: at.0, p: at.1 }
+    }
+
+    /// Returns one past the largest id on which the state at this epoch and p depends: a scheduled source may get other members
+    /// in stages that have not begun. `None` with another source, whose states depend on all.
+    pub fn ids_end(&self, (epoch, p): (u64, u64)) -> Option<u64> {
+        match &self.source {
+            Source::Scheduled(source) => Some(source.ids_end(source.begun(epoch, p))),
+            _ => None,
+        }
+    }
+
+    /// Returns the identity of this plan for a resume state at the start of the run. `fingerprint` is that of the split.
     pub fn identity(&self, fingerprint: u32) -> Identity {
+        self.identity_at((0, 0), fingerprint)
+    }
+
+    fn identity_at(&self, (epoch, p): (u64, u64), fingerprint: u32) -> Identity {
+        let (source_crc, stages) = match &self.source {
+            Source::Scheduled(source) => {
+                let begun = source.begun(epoch, p);
+                (source.begun_crc(begun), Some(source.marks(begun)))
+            }
+            source => (source.crc(), None),
+        };
         Identity {
             fingerprint,
-            source_crc: self.source.crc(),
+            source_crc,
+            stages,
             order: self.order,
             seed: self.seed,
             shard_world: self.shares.as_ref().map(|_| self.schedule.world()),
@@ -147,12 +174,13 @@ impl Plan {
     }
 
     /// Returns where a run continues from a state: its (epoch, p), or the start of the next epoch if no step is left.
+    /// `fingerprint` is that of [`state`](Plan::state) at the state's epoch and p.
     ///
     /// # Errors
     /// If the state belongs to another dataset, source, order or seed, its position is impossible, or it is inside an epoch
     /// of other buckets.
     pub fn resume(&self, state: &ResumeState, fingerprint: u32) -> Result<(u64, u64), Error> {
-        state.check(&self.identity(fingerprint))?;
+        state.check(&self.identity_at((state.epoch, state.p), fingerprint))?;
         // The end does not depend on the remainder, which may have changed.
         let (p, end) = (state.p, self.buckets().map_or(self.schedule.end(), Buckets::batches));
         let multiple = u64::from(state.identity.shard_world.unwrap_or(1));

@@ -33,6 +33,8 @@ pub enum Domain {
     Batches,
     /// The permutation of the rows of a packing window; the tweak is the window's number.
     Packed,
+    /// The seed of one member of a scheduled source; epoch 0, the tweak is the member.
+    Member,
 }
 
 impl Domain {
@@ -53,6 +55,7 @@ impl Domain {
             Domain::Bucket => b"bucket  ",
             Domain::Batches => b"batches ",
             Domain::Packed => b"packed  ",
+            Domain::Member => b"member  ",
         })
     }
 }

@@ -44,6 +44,7 @@ impl ShardShares {
             Source::Balanced(_) => return Err(Error::ShardSource { source_kind: "balanced" }),
             Source::Weighted(_) => return Err(Error::ShardSource { source_kind: "weighted" }),
             Source::Mixture(_) => return Err(Error::ShardSource { source_kind: "mixture" }),
+            Source::Scheduled(_) => return Err(Error::ShardSource { source_kind: "scheduled" }),
         };
         let mut own_ends = ends.clone();
         for i in 0..ends.len() {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
 use crate::order::Order;
+use crate::source::StageMarks;
 use shardtool_format::checksum::{crc32c, parse_hex};
 
 const VERSION: u64 = 1;
@@ -16,8 +17,10 @@ const VERSION: u64 = 1;
 pub struct Identity {
     /// Fingerprint of the split.
     pub fingerprint: u32,
-    /// CRC32C of the source's canonical JSON.
+    /// CRC32C of the source's canonical JSON; of a scheduled source without the stages that the run has not begun.
     pub source_crc: u32,
+    /// Marks of the stages that the run has begun; `None` if the source is not scheduled.
+    pub stages: Option<StageMarks>,
     /// The order and its parameters.
     pub order: Order,
     /// The seed.
@@ -92,7 +95,12 @@ impl ResumeState {
     /// # Errors
     /// Names the first member that differs, with both values.
     pub fn check(&self, current: &Identity) -> Result<(), Error> {
-        let Identity { fingerprint, source_crc, order, seed, shard_world, batching } = self.identity;
+        let Identity { fingerprint, source_crc, stages, order, seed, shard_world, batching } = self.identity;
+        if let (Some(state), Some(current)) = (stages, current.stages)
+            && let Some(stage) = current.first_difference(&state)
+        {
+            return Err(Error::StateStages { stage });
+        }
         if fingerprint != current.fingerprint {
             return Err(Error::StateFingerprint { state: fingerprint, dataset: current.fingerprint });
         }
@@ -117,8 +125,12 @@ impl ResumeState {
 
 impl fmt::Display for ResumeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Identity { fingerprint, source_crc, order, seed, shard_world, batching } = self.identity;
-        write!(f, r#"{{"version":{VERSION},"fingerprint":"{fingerprint:08x}","source":"{source_crc:08x}","order":"#)?;
+        let Identity { fingerprint, source_crc, stages, order, seed, shard_world, batching } = self.identity;
+        write!(f, r#"{{"version":{VERSION},"fingerprint":"{fingerprint:08x}","source":"{source_crc:08x}""#)?;
+        if let Some(stages) = stages {
+            write!(f, r#","stages":"{stages}""#)?;
+        }
+        f.write_str(r#","order":"#)?;
         match order {
             Order::Sequential => write!(f, r#""sequential""#)?,
             Order::Shuffled => write!(f, r#""shuffled""#)?,
@@ -147,6 +159,8 @@ struct Members {
     _version: u64,
     fingerprint: String,
     source: String,
+    #[serde(default, deserialize_with = "present")]
+    stages: Option<String>,
     order: String,
     #[serde(default, deserialize_with = "present")]
     run: Option<NonZeroU32>,
@@ -184,6 +198,7 @@ impl TryFrom<Members> for ResumeState {
         let identity = Identity {
             fingerprint: hex("fingerprint", &m.fingerprint)?,
             source_crc: hex("source", &m.source)?,
+            stages: m.stages.map(|digits| stage_marks(&digits)).transpose()?,
             order,
             seed: m.seed,
             shard_world: m.world.map(NonZeroU32::get),
@@ -195,6 +210,11 @@ impl TryFrom<Members> for ResumeState {
 
 fn hex(member: &'static str, digits: &str) -> Result<u32, Error> {
     parse_hex(digits.as_bytes()).ok_or(Error::StateMember { member, expected: "eight lower-case hex digits" })
+}
+
+fn stage_marks(digits: &str) -> Result<StageMarks, Error> {
+    let expected = "4 lower-case hex digits for each of 1 to 20 stages";
+    StageMarks::parse(digits).ok_or(Error::StateMember { member: "stages", expected })
 }
 
 fn invalid(error: serde_json::Error) -> Error {

@@ -9,7 +9,8 @@ use crate::plan::{Plan, Sample};
 use crate::prf::{Domain, key};
 use crate::remainder::Remainder;
 use crate::rows::Rows;
-use crate::substitute::substitutes_among;
+use crate::source::{ScheduledCursor, Source};
+use crate::substitute::{stride_key, substitutes_among};
 
 /// The rows and samples of one replica in one epoch.
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub struct Walk {
 #[derive(Clone, Debug)]
 enum Path {
     Order(Cursor),
+    Scheduled(ScheduledCursor),
     Buckets(Arc<Buckets>, BucketCursor),
 }
 
@@ -52,9 +54,10 @@ impl Plan {
             Some(_) => key(Domain::Shard, self.seed, 0, rank.into()),
             None => self.seed,
         };
-        let path = match &self.buckets {
-            Some(buckets) => Path::Buckets(buckets.clone(), BucketCursor::new(buckets, self.order, seed, epoch)),
-            None => Path::Order(EpochOrder::new(self.order, self.schedule.len(rank), seed, epoch)?.cursor()),
+        let path = match (&self.buckets, &self.source) {
+            (Some(buckets), _) => Path::Buckets(buckets.clone(), BucketCursor::new(buckets, self.order, seed, epoch)),
+            (None, Source::Scheduled(source)) => Path::Scheduled(ScheduledCursor::new(source, self.order, seed, epoch)),
+            (None, _) => Path::Order(EpochOrder::new(self.order, self.schedule.len(rank), seed, epoch)?.cursor()),
         };
         Ok(Walk { plan: Arc::clone(self), path, seed, epoch, rank })
     }
@@ -65,7 +68,7 @@ impl Walk {
     pub fn rows(&self, p: u64) -> Rows {
         let schedule = &self.plan.schedule;
         match &self.path {
-            Path::Order(_) => schedule.rows(p, self.rank),
+            Path::Order(_) | Path::Scheduled(_) => schedule.rows(p, self.rank),
             Path::Buckets(buckets, cursor) => {
                 let (unit, units) = (schedule.first(p, self.rank), schedule.len(self.rank));
                 let (y, number) = cursor.batch(buckets, unit % units);
@@ -92,10 +95,11 @@ impl Walk {
     pub fn sample(&mut self, q: u64) -> Sample {
         let v = match &mut self.path {
             Path::Order(cursor) => cursor.at(q),
+            Path::Scheduled(cursor) => return Sample { source_position: q, id: cursor.id(q) },
             Path::Buckets(buckets, cursor) => cursor.source_position(buckets, q),
         };
         let v = self.plan.shares.as_ref().map_or(v, |shares| shares.source_position(self.rank, v));
-        Sample { source_position: v, id: self.plan.source.id(self.plan.seed, self.epoch, v) }
+        Sample { source_position: v, id: self.plan.source.id(self.plan.order, self.plan.seed, self.epoch, v) }
     }
 
     /// Returns the number of positions.
@@ -103,18 +107,31 @@ impl Walk {
     pub fn len(&self) -> u64 {
         match &self.path {
             Path::Order(cursor) => cursor.len(),
+            Path::Scheduled(cursor) => cursor.len(),
             Path::Buckets(buckets, _) => buckets.len(),
         }
     }
 
-    /// Returns the positions to try, in turn, for a bad sample at position `q`: at most 16, none if `q` is the only position.
-    /// With buckets, they are of the same bucket.
-    pub fn substitutes(&self, q: u64) -> impl Iterator<Item = u64> + use<> {
+    /// Returns the samples to try, in turn, for a bad one at position `q`: at most 16, none if `q` is the only position. With
+    /// buckets, they are of the same bucket; with a scheduled source, of the same pass through the same member.
+    pub fn substitutes(&mut self, q: u64) -> Vec<Sample> {
+        match &mut self.path {
+            Path::Scheduled(cursor) => {
+                cursor.substitutes(q).into_iter().map(|id| Sample { source_position: q, id }).collect()
+            }
+            _ => self.substitute_positions(q).into_iter().map(|q| self.sample(q)).collect(),
+        }
+    }
+
+    /// Returns the positions of [`substitutes`](Walk::substitutes); none with a scheduled source, whose substitutes need not have
+    /// one in this epoch.
+    pub fn substitute_positions(&self, q: u64) -> Vec<u64> {
         let among = match &self.path {
             Path::Order(cursor) => 0..cursor.len(),
+            Path::Scheduled(_) => return vec![],
             Path::Buckets(buckets, _) => buckets.positions(buckets.bucket_of(q)),
         };
-        substitutes_among(self.seed, self.epoch, q, among)
+        substitutes_among(stride_key(self.seed, self.epoch, q), q, among).collect()
     }
 
     /// Counts the rows and samples that this replica delivers from p to the end of the epoch. With buckets, takes time
@@ -122,7 +139,7 @@ impl Walk {
     pub fn counts(&self, p: u64) -> Counts {
         let schedule = &self.plan.schedule;
         let steps = schedule.steps(p);
-        if let Path::Order(_) = self.path {
+        if !matches!(self.path, Path::Buckets(..)) {
             let rows = steps.saturating_mul(schedule.batch().into());
             return Counts { rows, samples: schedule.samples(p, self.rank) };
         }

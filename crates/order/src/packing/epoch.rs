@@ -139,10 +139,11 @@ impl PackedEpoch {
         self.packer.sample(&self.plan, self.epoch, q)
     }
 
-    /// Returns the positions to try, in turn, for a bad sample at position `q`: at most 16, none if `q` is the only position.
-    /// A substitute takes the tokens of the sample that it replaces: a longer one is truncated.
-    pub fn substitutes(&self, q: u64) -> impl Iterator<Item = u64> + use<> {
-        substitutes(self.plan.seed, self.epoch, q, self.plan.source.len())
+    /// Returns the samples to try, in turn, for a bad one at position `q`: at most 16, none if `q` is the only position. A
+    /// substitute takes the tokens of the sample that it replaces: a longer one is truncated.
+    pub fn substitutes(&mut self, q: u64) -> Vec<Sample> {
+        let positions = substitutes(self.plan.seed, self.epoch, q, self.plan.source.len());
+        positions.map(|q| self.sample(q)).collect()
     }
 }
 
@@ -170,7 +171,7 @@ impl Packer {
             start += std::mem::replace(slot, start);
         }
         let position = number * u64::from(plan.packing.window());
-        let sample = |v| Sample { source_position: v, id: plan.source.id(plan.seed, epoch, v) };
+        let sample = |v| Sample { source_position: v, id: plan.source.id(plan.order, plan.seed, epoch, v) };
         let none = PackedSample { position: 0, sample: Sample { source_position: 0, id: 0 }, tokens: 0 };
         let mut samples = vec![none; self.tokens.len()];
         for (((position, &v), &tokens), &row) in
@@ -187,7 +188,7 @@ impl Packer {
 
     fn sample(&mut self, plan: &PackedPlan, epoch: u64, q: u64) -> Sample {
         let v = self.cursor.at(q);
-        Sample { source_position: v, id: plan.source.id(plan.seed, epoch, v) }
+        Sample { source_position: v, id: plan.source.id(plan.order, plan.seed, epoch, v) }
     }
 }
 

@@ -74,6 +74,7 @@ impl PackedPlan {
         Identity {
             fingerprint,
             source_crc: self.source.crc(),
+            stages: None,
             order: self.order,
             seed: self.seed,
             shard_world: None,

@@ -4,17 +4,22 @@ mod balanced;
 mod list;
 mod mixture;
 mod rarest;
+mod scheduled;
 mod weighted;
 
 use shardtool_format::checksum::{Crc32c, crc32c};
+
+use crate::order::Order;
 
 pub use balanced::Balanced;
 pub use list::List;
 pub use mixture::Mixture;
 pub use rarest::rarest_labels;
+pub(crate) use scheduled::ScheduledCursor;
+pub use scheduled::{Member, Scheduled, Stage, StageMarks};
 pub use weighted::Weighted;
 
-/// A pure function (seed, epoch, source position) → sample id.
+/// A pure function (order, seed, epoch, source position) → sample id. Only a scheduled source depends on the order.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Every sample of a split of this length: source position v is id v.
@@ -27,6 +32,8 @@ pub enum Source {
     Weighted(Weighted),
     /// Several datasets, each with a share of the epoch.
     Mixture(Mixture),
+    /// Members in shares that change within the run, each in an order of its own.
+    Scheduled(Scheduled),
 }
 
 impl Source {
@@ -47,15 +54,17 @@ impl Source {
             Source::Balanced(s) => s.len(),
             Source::Weighted(s) => s.len(),
             Source::Mixture(s) => s.len(),
+            Source::Scheduled(s) => s.len(),
         }
     }
 
-    /// Returns the id of the sample at `source_position` in this epoch.
+    /// Returns the id of the sample at `source_position` in this epoch. The order is that of the run, in which each member of a
+    /// scheduled source is visited.
     ///
     /// # Panics
     /// May panic if `source_position` is N or more.
     #[inline]
-    pub fn id(&self, seed: u64, epoch: u64, source_position: u64) -> u64 {
+    pub fn id(&self, order: Order, seed: u64, epoch: u64, source_position: u64) -> u64 {
         let v = source_position;
         match self {
             Source::All(_) => v,
@@ -63,6 +72,7 @@ impl Source {
             Source::Balanced(s) => s.id(epoch, v),
             Source::Weighted(s) => s.id(seed, epoch, v),
             Source::Mixture(s) => s.id(epoch, v),
+            Source::Scheduled(s) => s.id(order, seed, epoch, v),
         }
     }
 
@@ -75,6 +85,7 @@ impl Source {
             Source::Balanced(s) => s.canonical_json(),
             Source::Weighted(s) => s.canonical_json(),
             Source::Mixture(s) => s.canonical_json(),
+            Source::Scheduled(s) => s.canonical_json(),
         }
     }
 
@@ -85,13 +96,19 @@ impl Source {
 
     /// Returns the memory that the source holds in bytes, for a memory budget.
     pub fn bytes(&self) -> u64 {
-        8 * match self {
+        match self {
             Source::All(_) => 0,
-            Source::List(s) => s.ids().len() as u64,
-            Source::Balanced(s) => s.numbers(),
-            Source::Weighted(s) => s.numbers(),
-            Source::Mixture(s) => s.numbers(),
+            Source::List(s) => 8 * s.ids().len() as u64,
+            Source::Balanced(s) => 8 * s.numbers(),
+            Source::Weighted(s) => 8 * s.numbers(),
+            Source::Mixture(s) => 8 * s.numbers(),
+            Source::Scheduled(s) => s.bytes(),
         }
+    }
+
+    /// Returns the memory of each walk through an epoch in bytes, for a memory budget.
+    pub fn walk_bytes(&self) -> u64 {
+        if let Source::Scheduled(s) = self { s.cursor_bytes() } else { 0 }
     }
 }
 

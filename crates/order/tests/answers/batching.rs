@@ -172,7 +172,7 @@ fn candidates(given: &Value) -> Result<Value, Error> {
     let plan = bucketed(given)?;
     let mut walk = walk(&plan, given, int(&given["rank"]) as u32);
     let position = walk.rows(int(&given["p"])).nth(int(&given["row"]) as usize).and_then(Row::position);
-    let candidates: Vec<u64> = position.into_iter().flat_map(|q| walk.substitutes(q)).collect();
+    let candidates: Vec<u64> = position.into_iter().flat_map(|q| walk.substitute_positions(q)).collect();
     let ids: Vec<u64> = candidates.iter().map(|&q| walk.sample(q).id).collect();
     Ok(json!({"position": position, "candidates": candidates, "ids": ids}))
 }
@@ -211,6 +211,7 @@ fn state(given: &Value) -> Value {
     let identity = Identity {
         fingerprint: u32::from_str_radix(text("fingerprint"), 16).expect("hex digits"),
         source_crc: crc(text("source")),
+        stages: None,
         order: order(given),
         seed: int(&given["seed"]),
         shard_world: None,

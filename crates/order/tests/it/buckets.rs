@@ -228,7 +228,7 @@ proptest! {
         let q = q % walk.len();
         let bucket = |v: u64| run.members[v as usize];
         let own = bucket(walk.sample(q).source_position);
-        let candidates: Vec<u64> = walk.substitutes(q).collect();
+        let candidates = walk.substitute_positions(q);
         let members = run.members.iter().filter(|&&m| m == own).count();
         prop_assert_eq!(candidates.len(), if members > 1 { 16 } else { 0 });
         prop_assert!(candidates.first() != Some(&q));

@@ -159,7 +159,7 @@ proptest! {
     fn states_round_trip(
         fingerprint: u32, source_crc: u32, order in order(), seed: u64, world in proptest::option::of(1..u32::MAX), epoch: u64, p: u64,
     ) {
-        let identity = Identity { fingerprint, source_crc, order, seed, shard_world: world, batching: None };
+        let identity = Identity { fingerprint, source_crc, stages: None, order, seed, shard_world: world, batching: None };
         let state = ResumeState { identity, epoch, p };
         let json = state.to_string();
         prop_assert!(json.len() < 300);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use shardtool_order::{Balanced, Error, List, Mixture, Source, Weighted};
+use shardtool_order::{Balanced, Error, List, Mixture, Order, Source, Weighted};
 
 /// How often each id occurs in the epochs.
 fn counts(source: &Source, epochs: std::ops::Range<u64>) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
     for epoch in epochs {
-        (0..source.len()).for_each(|v| *counts.entry(source.id(3, epoch, v)).or_default() += 1);
+        (0..source.len()).for_each(|v| *counts.entry(source.id(Order::Sequential, 3, epoch, v)).or_default() += 1);
     }
     counts
 }
@@ -21,10 +21,10 @@ fn balanced(sizes: &[u64]) -> (Source, Vec<i64>) {
 
 #[test]
 fn everything_and_lists_map_positions_to_their_ids() {
-    assert!((0..9).all(|v| Source::All(9).id(1, 2, v) == v));
+    assert!((0..9).all(|v| Source::All(9).id(Order::Sequential, 1, 2, v) == v));
     let ids = vec![7, 7, 0, 3];
     let list = Source::List(List::new(ids.clone(), 8).expect("ids in range"));
-    assert_eq!((0..list.len()).map(|v| list.id(1, 2, v)).collect::<Vec<_>>(), ids);
+    assert_eq!((0..list.len()).map(|v| list.id(Order::Sequential, 1, 2, v)).collect::<Vec<_>>(), ids);
     assert_eq!(list.bytes(), 32);
     assert!(matches!(List::new(ids, 7), Err(Error::ListedId { index: 0, id: 7, len: 7 })));
 }
@@ -119,10 +119,10 @@ fn large_numbers_do_not_overflow() {
     let (classes, _) = balanced(&[3, 50]);
     for epoch in [0, 1, u64::MAX] {
         for v in [0, 1, (1 << 62) - 1, 1 << 62, (1 << 63) - 1] {
-            assert!(mixture.id(u64::MAX, epoch, v) < (1 << 62) + 3);
-            assert_eq!(weighted.id(u64::MAX, epoch, v), v >> 62);
+            assert!(mixture.id(Order::Sequential, u64::MAX, epoch, v) < (1 << 62) + 3);
+            assert_eq!(weighted.id(Order::Sequential, u64::MAX, epoch, v), v >> 62);
         }
-        assert!((0..classes.len()).all(|v| classes.id(u64::MAX, epoch, v) < 53));
+        assert!((0..classes.len()).all(|v| classes.id(Order::Sequential, u64::MAX, epoch, v) < 53));
     }
 }
 

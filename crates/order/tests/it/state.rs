@@ -11,7 +11,15 @@ fn interleaved(run: u32, window: u32) -> Order {
 }
 
 fn state(order: Order, shard_world: Option<u32>, batching: Option<u32>) -> ResumeState {
-    let identity = Identity { fingerprint: 0xabcd, source_crc: u32::MAX, order, seed: u64::MAX, shard_world, batching };
+    let identity = Identity {
+        fingerprint: 0xabcd,
+        source_crc: u32::MAX,
+        stages: None,
+        order,
+        seed: u64::MAX,
+        shard_world,
+        batching,
+    };
     ResumeState { identity, epoch: u64::MAX, p: u64::MAX }
 }
 

@@ -26,12 +26,13 @@ fn spec() -> String {
     std::fs::read_to_string(root().join("order-spec.md")).expect("order-spec.md")
 }
 
-/// The vectors of this folder and of buckets and packing, which `batching_vectors.rs` compares.
+/// The vectors of this folder, and those of buckets, packing and schedules, which other tests compare.
 fn stored() -> Vec<Value> {
-    let batching = std::fs::read_dir(folder().with_file_name("batching")).expect("a folder");
-    let batching =
-        batching.map(|file| file.expect("a file").path()).filter(|path| path.extension() == Some("jsonl".as_ref()));
-    let files = cases::files().into_iter().map(|(name, _)| folder().join(name)).chain(batching);
+    let folders =
+        ["batching", "scheduled"].map(|name| std::fs::read_dir(folder().with_file_name(name)).expect("a folder"));
+    let others = folders.into_iter().flatten().map(|file| file.expect("a file").path());
+    let others = others.filter(|path| path.extension() == Some("jsonl".as_ref()));
+    let files = cases::files().into_iter().map(|(name, _)| folder().join(name)).chain(others);
     files.flat_map(|path| parse(&std::fs::read_to_string(path).expect("the file of vectors"))).collect()
 }
 

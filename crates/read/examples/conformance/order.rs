@@ -6,8 +6,8 @@ mod configuration;
 use configuration::{int, ints, order, plan, source};
 use serde_json::{Value, json};
 use shardtool_order::{
-    Domain, EpochOrder, Error, Identity, Permutation, Plan, ResumeState, Rng, Row, Walk, key, mixture_fingerprint,
-    substitutes,
+    Domain, EpochOrder, Error, Identity, Order, Permutation, Plan, ResumeState, Rng, Row, Walk, key,
+    mixture_fingerprint, substitutes,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -96,7 +96,8 @@ fn positions(given: &Value) -> Value {
 fn ids(given: &Value) -> Value {
     let source = source(given).expect("a valid source");
     let (seed, epoch) = (int(&given["seed"]), int(&given["epoch"]));
-    let ids: Vec<u64> = ints(&given["place"]).into_iter().map(|v| source.id(seed, epoch, v)).collect();
+    let ids: Vec<u64> =
+        ints(&given["place"]).into_iter().map(|v| source.id(Order::Sequential, seed, epoch, v)).collect();
     json!({
         "len": source.len(), "id": ids, "json": source.canonical_json(), "crc32c": format!("{:08x}", source.crc()),
     })
@@ -143,7 +144,7 @@ fn candidates(given: &Value) -> Value {
     let mut walk = plan.walk(int(&given["epoch"]), rank).expect("a rank of the plan");
     let row = plan.schedule().rows(int(&given["p"]), rank).nth(int(&given["row"]) as usize);
     let position = row.and_then(|row| row.position());
-    let candidates: Vec<u64> = position.into_iter().flat_map(|q| walk.substitutes(q)).collect();
+    let candidates: Vec<u64> = position.into_iter().flat_map(|q| walk.substitute_positions(q)).collect();
     let ids: Vec<u64> = candidates.iter().map(|&q| walk.sample(q).id).collect();
     json!({"position": position, "candidates": candidates, "ids": ids})
 }
@@ -160,6 +161,7 @@ fn state(given: &Value) -> Value {
     let identity = Identity {
         fingerprint: number(text(given, "fingerprint")),
         source_crc: shardtool_format::checksum::crc32c(text(given, "source").as_bytes()),
+        stages: None,
         order: order(given),
         seed: int(&given["seed"]),
         shard_world: given["world"].as_u64().map(|world| world as u32),

@@ -3,7 +3,10 @@
 use std::num::NonZeroU32;
 
 use serde_json::Value;
-use shardtool_order::{Balanced, Error, List, Mixture, Order, Plan, Policy, Remainder, Replicas, Source, Weighted};
+use shardtool_order::{
+    Balanced, Error, List, Member, Mixture, Order, Plan, Policy, Remainder, Replicas, Scheduled, Source, Stage,
+    Weighted,
+};
 
 pub(super) fn int(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}: expected a u64"))
@@ -45,8 +48,21 @@ pub(super) fn source(given: &Value) -> Result<Source, Error> {
             let datasets: Vec<_> = pairs(&source["datasets"]).map(|(size, share)| (int(size), int(share))).collect();
             Source::Mixture(Mixture::new(&datasets, draws)?)
         }
+        Some("scheduled") => Source::Scheduled(scheduled(source)?),
         Some(kind) => panic!("source {kind}"),
     })
+}
+
+/// Makes the scheduled source that a vector's member `source` describes.
+pub(super) fn scheduled(source: &Value) -> Result<Scheduled, Error> {
+    let member = |member: &Value| match member.get("ids") {
+        Some(ids) => Member::List(ints(ids).into()),
+        None => Member::Range { first: int(&member[0]), len: int(&member[1]) },
+    };
+    let stage = |stage: &Value| Stage { start: int(&stage["start"]), weights: ints(&stage["weights"]) };
+    let list = |name: &str| source[name].as_array().unwrap_or_else(|| panic!("{name}: expected an array")).iter();
+    let stages: Vec<Stage> = list("stages").map(stage).collect();
+    Scheduled::new(list("members").map(member).collect(), &stages, int(&source["draws"]), int(&source["split"]))
 }
 
 /// Makes the order that the members `order`, `run` and `window` describe.

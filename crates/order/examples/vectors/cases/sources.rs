@@ -1,6 +1,7 @@
 //! Sources: ids, canonical JSON and checksums.
 
 use serde_json::{Value, json};
+use shardtool_order::Order;
 
 use super::configuration::{int, source};
 use super::{TWO_63, points};
@@ -46,7 +47,7 @@ fn mapped(given: &Value, seed: u64, epoch: u64) -> Value {
         _ => source.len(),
     };
     let places: Vec<u64> = if len <= 20 { (0..len).collect() } else { points(len) };
-    let ids: Vec<u64> = places.iter().map(|&v| source.id(seed, epoch, v)).collect();
+    let ids: Vec<u64> = places.iter().map(|&v| source.id(Order::Sequential, seed, epoch, v)).collect();
     json!({
         "source": given, "seed": seed, "epoch": epoch, "len": source.len(), "place": places, "id": ids,
         "json": source.canonical_json(), "crc32c": format!("{:08x}", source.crc()),

@@ -19,8 +19,15 @@ pub(super) fn states() -> Vec<Value> {
     ] {
         for (fingerprint, seed, epoch, p) in [(0x00c0_ffee, 0u64, 0u64, 0u64), (max, u64::MAX, u64::MAX, TWO_63)] {
             let source_crc = Source::All(1).crc();
-            let identity =
-                Identity { fingerprint, source_crc, order: order(&given), seed, shard_world: world, batching: None };
+            let identity = Identity {
+                fingerprint,
+                source_crc,
+                stages: None,
+                order: order(&given),
+                seed,
+                shard_world: world,
+                batching: None,
+            };
             let state = ResumeState { identity, epoch, p };
             let members = json!({
                 "fingerprint": format!("{fingerprint:08x}"), "source": r#"{"source":"all"}"#, "world": world,

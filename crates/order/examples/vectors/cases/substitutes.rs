@@ -52,7 +52,7 @@ fn of_row(given: Value, p: u64, rank: u32, row: usize) -> Value {
     let plan = Arc::new(plan(&given).expect("a valid configuration"));
     let mut walk = plan.walk(int(&given["epoch"]), rank).expect("a rank of the plan");
     let position = plan.schedule().rows(p, rank).nth(row).and_then(|row| row.position());
-    let candidates: Vec<u64> = position.into_iter().flat_map(|q| walk.substitutes(q)).collect();
+    let candidates: Vec<u64> = position.into_iter().flat_map(|q| walk.substitute_positions(q)).collect();
     let ids: Vec<u64> = candidates.iter().map(|&q| walk.sample(q).id).collect();
     let computed = json!({"position": position, "candidates": candidates, "ids": ids});
     with(with(given, json!({"p": p, "rank": rank, "row": row})), computed)

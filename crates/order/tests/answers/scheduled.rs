@@ -95,7 +95,7 @@ fn step(given: &Value) -> Result<Value, Error> {
         ids.push(own.iter().map(id).collect::<Vec<_>>());
     }
     let schedule = plan.schedule();
-    let counts = scheduled(&given["source"])?.counts(epoch, p);
+    let counts: Vec<String> = scheduled(&given["source"])?.counts(epoch, p).iter().map(u128::to_string).collect();
     let (json, crc) = (plan.source().canonical_json(), plan.source().crc());
     let after = schedule.after(epoch, p);
     Ok(json!({

@@ -9,6 +9,7 @@ mod permutation;
 mod properties;
 mod quality;
 mod replicas;
+mod scheduled;
 mod sources;
 mod state;
 mod vectors;

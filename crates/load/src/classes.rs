@@ -89,9 +89,11 @@ impl ResolvedClasses {
         self.by_name.as_ref()?.get(std::str::from_utf8(name).ok()?).copied()
     }
 
-    /// Returns the fingerprint of a run that delivers these class ids: that of its splits, unless a split's ids, or texts, are mapped.
-    pub(crate) fn fingerprint(&self, splits: u32) -> u32 {
-        if self.maps.iter().all(|map| map.ids.is_none()) && self.by_name.is_none() {
+    /// Returns the fingerprint of a run that delivers these class ids of its first `count` splits: that of the splits, unless a
+    /// split's ids, or texts, are mapped.
+    pub(crate) fn fingerprint(&self, splits: u32, count: usize) -> u32 {
+        let maps = &self.maps[..count];
+        if maps.iter().all(|map| map.ids.is_none()) && self.by_name.is_none() {
             return splits;
         }
         let mut bytes = splits.to_le_bytes().to_vec();
@@ -99,7 +101,7 @@ impl ResolvedClasses {
             bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
             bytes.extend_from_slice(name.as_bytes());
         }
-        for map in &self.maps {
+        for map in maps {
             let ids = map.ids.as_deref().unwrap_or_default();
             bytes.extend([ids.len() as i64].iter().chain(ids).flat_map(|id| id.to_le_bytes()));
         }

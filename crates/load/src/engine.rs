@@ -136,6 +136,7 @@ impl Engine {
 
     pub(crate) fn stats(&self) -> Stats {
         let meters = &self.meters;
+        let members = self.config.members.as_ref().map(|members| members.stats(self.delivered(0))).unwrap_or_default();
         self.handover.read(|queues, supply| Stats {
             elapsed: self.start.elapsed(),
             data_wait: meters.sum(|worker| &worker.data_wait),
@@ -162,6 +163,7 @@ impl Engine {
             store: self.fetcher.as_ref().map(|_| shardtool_store::stats().since(&self.store_before)),
             decoded_cache: self.decoded.as_ref().map(DecodedImages::stats),
             unit: if self.config.images().is_some() { "images" } else { "records" },
+            members,
         })
     }
 }

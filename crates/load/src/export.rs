@@ -2,7 +2,7 @@
 //! never change.
 
 use crate::budget::MemoryPlan;
-use crate::stats::Stats;
+use crate::stats::{MemberStats, Stats};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -40,6 +40,12 @@ impl Stats {
                 "retries": store.retries, "hedged": store.hedged, "refetched": store.refetched,
                 "cache_hits": store.cache_hits, "cache_bytes": store.cache_bytes, "cache_bad": store.cache_bad }),
             );
+        }
+        if let (false, Value::Object(members)) = (self.members.is_empty(), &mut object) {
+            let each = self.members.iter().map(|member| {
+                json!({ "name": member.name, "len": member.len, "samples": member.samples, "share": member.share })
+            });
+            members.insert("members".to_owned(), each.collect());
         }
         if let (Some(cache), Value::Object(members)) = (&self.decoded_cache, &mut object) {
             let cache = json!({ "hits": cache.hits, "misses": cache.misses, "images": cache.images, "bytes": cache.bytes,
@@ -87,6 +93,19 @@ impl Stats {
             let bad = "Blocks removed from the cache because a CRC did not match.";
             metric("store_cache_bad_total", "counter", bad, &one(store.cache_bad as f64));
             metric("store_refetched_total", "counter", "Requests after a CRC mismatch.", &one(store.refetched as f64));
+        }
+        if !self.members.is_empty() {
+            let label = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let labelled = |value: fn(&MemberStats) -> f64| -> Vec<(String, f64)> {
+                self.members.iter().map(|m| (format!("{{member=\"{}\"}}", label(&m.name)), value(m))).collect()
+            };
+            metric(
+                "member_samples_total",
+                "counter",
+                "Samples of each member of a schedule since the start of the run.",
+                &labelled(|member| member.samples as f64),
+            );
+            metric("member_share", "gauge", "Share of each member in this stage.", &labelled(|member| member.share));
         }
         if let Some(cache) = &self.decoded_cache {
             let count = |name: &str| format!("decoded_cache_{name}");

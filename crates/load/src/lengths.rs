@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::splits::Splits;
 use shardtool_format::example::Logical;
 use shardtool_format::manifest::DType;
-use shardtool_order::Source;
+use shardtool_order::{Order, Source};
 use shardtool_read::{Rows, Shard};
 
 /// Returns the values of a source's samples, given those of all records; none of a source that buckets and packing refuse.
@@ -13,8 +13,8 @@ pub(crate) fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> V
     match source {
         Source::All(_) => values,
         // The ids of a list depend on neither seed nor epoch.
-        Source::List(_) => (0..source.len()).map(|v| value(source.id(0, 0, v))).collect(),
-        Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) => vec![],
+        Source::List(_) => (0..source.len()).map(|v| value(source.id(Order::Sequential, 0, 0, v))).collect(),
+        Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) | Source::Scheduled(_) => vec![],
     }
 }
 

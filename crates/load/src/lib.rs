@@ -15,6 +15,7 @@
 //! | `options` | what a user says of a loader |
 //! | `groups`, `resolved_config` | its fields in groups; options validated against the dataset |
 //! | `splits` | several splits as one sequence of ids |
+//! | `stages` | the members of a scheduled source, and their shares |
 //! | `classes` | classes of several splits, compared by name |
 //! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
@@ -94,6 +95,7 @@ mod replica_share;
 mod resolved_config;
 mod sampled_records;
 mod splits;
+mod stages;
 mod stats;
 mod typical_scratch;
 mod units;
@@ -108,7 +110,7 @@ pub use classes::{class_names, labels};
 pub use column_values::Values;
 pub use decoded_cache::DecodedCacheStats;
 pub use epoch::Epoch;
-pub use error::{ArrayProblem, BadSample, ClassDifference, Error, Result, SampleError};
+pub use error::{ArrayProblem, BadSample, ClassDifference, Error, Result, SampleError, StageProblem};
 pub use fetch::EpochRequests;
 pub use image::{SampleDraws, StepDraws};
 pub use loader::{CheckedConfig, LoadPlan, Loader, Monitor};
@@ -118,14 +120,15 @@ pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
     ArrayKind, Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets,
-    CLASS_NAMES, CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, DecodedCache, Devices,
-    EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, KEYPOINTS, Layout, LengthBuckets,
-    Longer, Mask, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part, PixelDtype, Pixels, Prefetch, RaggedArrays,
-    Replicas, SEGMENTATION, Select, Tokens, View, option_schemas, parse_size,
+    CLASS_NAMES, CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, Decimal, DecodedCache,
+    Devices, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, KEYPOINTS, Layout,
+    LengthBuckets, Longer, Mask, MemberStage, Members, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part,
+    PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Stages, Start, Tokens, View,
+    option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};
-pub use stats::{StageName, Stats};
+pub use stats::{MemberStats, StageName, Stats};
 pub use units::Bytes;
 
 use shardtool_host::scratch_pool;

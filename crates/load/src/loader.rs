@@ -231,7 +231,7 @@ impl Loader {
     /// # Errors
     /// If the state is of another dataset, source, order or seed.
     pub fn load_state(&mut self, state: &ResumeState) -> Result<()> {
-        let at = self.engine.config.plan.resume(state, self.engine.config.fingerprint)?;
+        let at = self.engine.config.resume(state)?;
         self.engine.seek(self.replica, at);
         Ok(())
     }
@@ -308,7 +308,7 @@ impl CheckedConfig {
     /// # Errors
     /// If the state is of another dataset, source, order or seed.
     pub fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
-        self.0.plan.resume(state, self.0.fingerprint)
+        self.0.resume(state)
     }
 }
 

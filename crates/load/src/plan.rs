@@ -4,8 +4,7 @@
 
 use crate::error::Result;
 use shardtool_order::{
-    Buckets, Counts, Identity, PackedEpoch, PackedPlan, PackedSample, Packing, ResumeState, Rows, Sample, Schedule,
-    Source,
+    Buckets, Counts, PackedEpoch, PackedPlan, PackedSample, Packing, ResumeState, Rows, Sample, Schedule, Source,
 };
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -109,13 +108,23 @@ impl Plan {
                 packing.bytes() + kept * 8 * windows + (threads + kept) * thread
             }
         };
-        self.source().bytes() + batching
+        self.source().bytes() + threads * self.source().walk_bytes() + batching
     }
 
-    pub(crate) fn identity(&self, fingerprint: u32) -> Identity {
+    /// Returns the state of a run at an epoch and a position, with the fingerprint of the splits that have an id below
+    /// [`ids_end`](Plan::ids_end).
+    pub(crate) fn state(&self, at: (u64, u64), fingerprint: u32) -> ResumeState {
         match self {
-            Plan::Samples(plan) => plan.identity(fingerprint),
-            Plan::Packed(rows) => rows.plan.identity(fingerprint),
+            Plan::Samples(plan) => plan.state(at, fingerprint),
+            Plan::Packed(rows) => ResumeState { identity: rows.plan.identity(fingerprint), epoch: at.0, p: at.1 },
+        }
+    }
+
+    /// Returns one past the largest id on which the state at an epoch and a position depends; `None` if it depends on all.
+    pub(crate) fn ids_end(&self, at: (u64, u64)) -> Option<u64> {
+        match self {
+            Plan::Samples(plan) => plan.ids_end(at),
+            Plan::Packed(_) => None,
         }
     }
 
@@ -177,11 +186,11 @@ impl Walk {
         }
     }
 
-    /// Returns the positions to try, in turn, for a bad sample at position `q`.
-    pub(crate) fn substitutes(&self, q: u64) -> Vec<u64> {
+    /// Returns the samples to try, in turn, for a bad one at position `q`.
+    pub(crate) fn substitutes(&mut self, q: u64) -> Vec<Sample> {
         match self {
-            Walk::Samples(walk) => walk.substitutes(q).collect(),
-            Walk::Packed(epoch, _) => epoch.substitutes(q).collect(),
+            Walk::Samples(walk) => walk.substitutes(q),
+            Walk::Packed(epoch, _) => epoch.substitutes(q),
         }
     }
 

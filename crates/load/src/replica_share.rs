@@ -117,7 +117,7 @@ impl Estimate {
             let length = plan.source().len();
             let positions = pack_permutation(0, length)?;
             for i in 0..length.min(LOOKED_UP) {
-                let id = plan.source().id(plan.seed(), 0, positions.forward(i));
+                let id = plan.source().id(resolved.order, plan.seed(), 0, positions.forward(i));
                 let (split, shard) = resolved.splits.shard_of(id)?;
                 shards[first[split] + shard].0 += 1.0;
             }

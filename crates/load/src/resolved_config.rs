@@ -5,7 +5,7 @@ use crate::buckets;
 use crate::classes::ResolvedClasses;
 use crate::column_checks;
 use crate::columns::ResolvedColumn;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StageProblem};
 use crate::features;
 use crate::further_images;
 use crate::groups::{Groups, Images};
@@ -17,6 +17,7 @@ use crate::packing;
 use crate::plan::{PackedRows, Plan};
 use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
+use crate::stages::NamedMembers;
 use crate::typical_scratch::typical_scratch;
 use crate::views::Views;
 use shardtool_decode::{Normalizer, PixelFormat};
@@ -49,7 +50,10 @@ impl Picture<'_> {
 pub(crate) struct ResolvedConfig {
     pub(crate) splits: Splits,
     pub(crate) plan: Arc<Plan>,
-    pub(crate) fingerprint: u32,
+    /// The members of a scheduled source.
+    pub(crate) members: Option<NamedMembers>,
+    /// Of all splits.
+    fingerprint: u32,
     /// The ranks of the replicas that the loader serves.
     pub(crate) ranks: Vec<u32>,
     /// Rows of a batch; with buckets, of the largest.
@@ -106,7 +110,8 @@ impl ResolvedConfig {
         check_ranks(ranks, config.replica.world())?;
         let mut groups = Groups::new(config)?;
         let splits = Splits::new(config.splits.clone())?;
-        let plan = Arc::new(plan(config, &groups, &splits)?);
+        let (plan, members) = plan(config, &groups, &splits)?;
+        let plan = Arc::new(plan);
         let views = Views::new(&groups, config.buckets.as_ref())?;
         let (columns, mut objects) = resolve_columns(config, &groups, &splits)?;
         objects.iter_mut().try_for_each(|objects| objects.describe_keypoints(&splits))?;
@@ -122,7 +127,8 @@ impl ResolvedConfig {
         let (images, keeps_records) = (groups.images, groups.records);
         let in_store = splits.in_store();
         Ok(ResolvedConfig {
-            fingerprint: fingerprint(&splits, &columns),
+            fingerprint: fingerprint(&splits, &columns, splits.as_slice().len()),
+            members,
             ranks: ranks.to_vec(),
             batch: largest_batch(&plan, config),
             normalizer: images.as_ref().and_then(|images| images.output).map(Normalizer::new),
@@ -256,9 +262,34 @@ impl ResolvedConfig {
         self.fetch / self.ranks.len() as u64
     }
 
-    /// The resume state at a position.
-    pub(crate) fn state(&self, (epoch, p): (u64, u64)) -> ResumeState {
-        ResumeState { identity: self.plan.identity(self.fingerprint), epoch, p }
+    /// Returns L and C if the positions of an epoch are interleaved; those of a scheduled source are not, but the passes through each
+    /// member.
+    pub(crate) fn runs_and_windows(&self) -> Option<(NonZeroU32, NonZeroU32)> {
+        match self.order {
+            Order::Interleaved { run, window } if self.members.is_none() => Some((run, window)),
+            _ => None,
+        }
+    }
+
+    /// The resume state at an epoch and a position.
+    pub(crate) fn state(&self, at: (u64, u64)) -> ResumeState {
+        self.plan.state(at, self.fingerprint(at))
+    }
+
+    /// Returns the epoch and position at which a state resumes.
+    pub(crate) fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
+        self.plan.resume(state, self.fingerprint((state.epoch, state.p)))
+    }
+
+    /// Returns the fingerprint in the state at an epoch and a position: that of all splits, unless later stages may have others.
+    fn fingerprint(&self, at: (u64, u64)) -> u32 {
+        match self.plan.ids_end(at) {
+            None => self.fingerprint,
+            Some(end) => {
+                let count = self.splits.ids().filter(|ids| ids.start < end).count();
+                fingerprint(&self.splits, &self.columns, count)
+            }
+        }
     }
 }
 
@@ -291,11 +322,19 @@ fn check_ranks(ranks: &[u32], world: u32) -> Result<()> {
     }
 }
 
-/// Returns which samples are in which row.
-fn plan(config: &Config, groups: &Groups, splits: &Splits) -> Result<Plan> {
+/// Returns which samples are in which row, and the members of a scheduled source.
+fn plan(config: &Config, groups: &Groups, splits: &Splits) -> Result<(Plan, Option<NamedMembers>)> {
     let number = |number, option| NonZeroU32::new(number).ok_or(Error::Zero { option });
     let (batch, world) = (number(config.batch_size, "batch_size")?, number(config.replica.world(), "world_size")?);
-    let source = config.source.clone().unwrap_or(Source::All(splits.len()));
+    let members = match (&config.stages, &config.source) {
+        (Some(_), Some(_)) => return Err(StageProblem::SourceToo.into()),
+        (Some(stages), None) => Some(NamedMembers::resolve(stages, splits, &config.classes)?),
+        (None, source) => source.as_ref().and_then(NamedMembers::of_source),
+    };
+    let source = match &members {
+        Some(members) => Source::Scheduled(members.source.clone()),
+        None => config.source.clone().unwrap_or(Source::All(splits.len())),
+    };
     if let Source::All(source_len) = source
         && source_len != splits.len()
     {
@@ -303,7 +342,7 @@ fn plan(config: &Config, groups: &Groups, splits: &Splits) -> Result<Plan> {
     }
     let (policy, remainder) = (config.policy, Some(config.remainder()));
     let replicas = Replicas { world, batch, policy, remainder };
-    Ok(match (&groups.tokens, &config.buckets) {
+    let plan = match (&groups.tokens, &config.buckets) {
         (Some(tokens), _) => Plan::Packed(PackedRows::new(packing::plan(tokens, config, source, splits, replicas)?)),
         (None, Some(given)) => {
             let replicas = BucketReplicas { world, policy, remainder };
@@ -314,7 +353,8 @@ fn plan(config: &Config, groups: &Groups, splits: &Splits) -> Result<Plan> {
             let plan = shardtool_order::Plan::new(source, config.order, config.seed, replicas, &records)?;
             Plan::Samples(Arc::new(plan))
         }
-    })
+    };
+    Ok((plan, members))
 }
 
 /// Checks images against the dataset, and resolves how they are mixed.
@@ -400,15 +440,15 @@ fn resolve_columns(
     Ok((columns, objects))
 }
 
-/// Returns the fingerprint in resume states, which also identifies how class ids are mapped.
-fn fingerprint(splits: &Splits, columns: &[ResolvedColumn]) -> u32 {
+/// Returns the fingerprint of the first `count` splits in resume states, which also identifies how class ids are mapped.
+fn fingerprint(splits: &Splits, columns: &[ResolvedColumn], count: usize) -> u32 {
     let mut all: Vec<&Arc<ResolvedClasses>> = vec![];
     for classes in columns.iter().filter_map(ResolvedColumn::classes) {
         if !all.iter().any(|other| Arc::ptr_eq(other, classes)) {
             all.push(classes);
         }
     }
-    all.into_iter().fold(splits.fingerprint(), |fingerprint, classes| classes.fingerprint(fingerprint))
+    all.into_iter().fold(splits.fingerprint(count), |fingerprint, classes| classes.fingerprint(fingerprint, count))
 }
 
 /// Returns the rows of the largest batch.

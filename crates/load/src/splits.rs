@@ -84,9 +84,14 @@ impl Splits {
         bytes / self.len().max(1)
     }
 
-    /// The fingerprint in resume states: of the only split, or of the mixture of several.
-    pub(crate) fn fingerprint(&self) -> u32 {
-        let fingerprints: Vec<_> = self.splits.iter().map(|s| s.entry().fingerprint()).collect();
+    /// Returns the ids of each split.
+    pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = std::ops::Range<u64>> + '_ {
+        self.starts.windows(2).map(|pair| pair[0]..pair[1])
+    }
+
+    /// The fingerprint in resume states of the first `count` splits: of the only one, or of the mixture of several.
+    pub(crate) fn fingerprint(&self, count: usize) -> u32 {
+        let fingerprints: Vec<_> = self.splits[..count].iter().map(|s| s.entry().fingerprint()).collect();
         match fingerprints[..] {
             [one] => one,
             _ => mixture_fingerprint(&fingerprints),

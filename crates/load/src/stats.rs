@@ -63,6 +63,22 @@ pub struct Stats {
     pub decoded_cache: Option<DecodedCacheStats>,
     /// What a sample is called: `images` or `records`.
     pub unit: &'static str,
+    /// Of each member of a scheduled source, what it has had since the start of the run; empty with another source.
+    pub members: Vec<MemberStats>,
+}
+
+/// What a member of a scheduled source has had since the start of the run, of all replicas: up to the batch that was delivered last.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MemberStats {
+    /// The split, the class or the list, and the conditions of its stage.
+    pub name: String,
+    /// Samples of the member.
+    pub len: u64,
+    /// Positions of the run that were its; with `drop`, also those at the end of an epoch that no step delivers.
+    pub samples: u64,
+    /// Its share in the current stage, from 0 to 1.
+    pub share: f64,
 }
 
 /// The name of a stage. `Display` writes it for people.

@@ -81,7 +81,9 @@ pub use replica::Replica;
 pub use rng::Rng;
 pub use rows::{Row, Rows};
 pub use schedule::{Policy, Schedule};
-pub use source::{Balanced, List, Member, Mixture, Scheduled, Source, Stage, StageMarks, Weighted, rarest_labels};
+pub use source::{
+    Balanced, List, Member, Mixture, Scheduled, Source, StageMarks, StageWeights, Weighted, rarest_labels,
+};
 pub use state::{Identity, ResumeState, mixture_fingerprint};
 pub use substitute::substitutes;
 pub use walk::{Counts, Walk};

@@ -4,15 +4,17 @@
 //! |---|---|
 //! | this one | why a loader could not be created, or stopped |
 //! | `bad_sample` | samples that could not be read or decoded |
-//! | `array_problem`, `class_difference` | what is wrong with the configuration of arrays; classes that differ |
+//! | `array_problem`, `class_difference`, `stage_problem` | what is wrong with the configuration of arrays; classes that differ; stages that cannot be used |
 
 mod array_problem;
 mod bad_sample;
 mod class_difference;
+mod stage_problem;
 
 pub use array_problem::ArrayProblem;
 pub use bad_sample::{BadSample, SampleError};
 pub use class_difference::ClassDifference;
+pub use stage_problem::StageProblem;
 
 use crate::budget::{MemoryPlan, Usage};
 use crate::options::InvalidOptions;
@@ -45,6 +47,9 @@ pub enum Error {
         /// Records of the splits.
         records: u64,
     },
+    /// Stages that cannot be used.
+    #[error(transparent)]
+    Stages(#[from] StageProblem),
     /// The ranks of a group are empty or repeat one.
     #[error("invalid ranks {ranks:?} of a group: expected at least one, without repeats")]
     Ranks {

@@ -8,7 +8,6 @@ use super::{Fetcher, Parts, PlannedRow, RowKey};
 use crate::plan::Walk;
 use crate::read_ahead::cursor;
 use crate::resolved_config::ResolvedConfig;
-use shardtool_order::Order;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +78,7 @@ impl Planner {
 
     /// Returns the mean bytes that a replica reads of a window of the interleaved order; `None` in other orders.
     pub(super) fn window_bytes(&self) -> Option<u64> {
-        let Order::Interleaved { run, window } = self.config.order else { return None };
+        let (run, window) = self.config.runs_and_windows()?;
         // The other replicas read their part of each window.
         let sharers = (self.config.plan.schedule(0).step_len() / self.config.batch as u64).max(1);
         let samples = u64::from(run.get()) * u64::from(window.get());
@@ -199,7 +198,7 @@ impl Planner {
     /// Returns the positions of the window that holds position `q`; `None` if the order is not interleaved. The last window
     /// includes the positions after the last whole run.
     pub(super) fn window_of(&mut self, replica: usize, epoch: u64, q: u64) -> Option<Range<u64>> {
-        let Order::Interleaved { run, window } = self.config.order else { return None };
+        let (run, window) = self.config.runs_and_windows()?;
         let (positions, runs) = (self.walk(replica, epoch).len(), u64::from(window.get()));
         let (length, windows) = (u64::from(run.get()) * runs, (positions / u64::from(run.get())).div_ceil(runs).max(1));
         let number = (q / length).min(windows - 1);

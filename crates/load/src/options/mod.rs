@@ -14,6 +14,7 @@
 //! | `batch_transform`, `buckets` | mixing of batches; batches of one shape each |
 //! | `bad_samples`, `prefetch`, `replica` | samples that cannot be read; what is read ahead; which part of an epoch a process takes |
 //! | `classes` | what labels mean where splits meet |
+//! | `stages`, `decimal` | members whose shares change within a run; numbers as they are written |
 //! | `exclusions`, `invalid` | what cannot be combined; the errors |
 //! | `device` | the devices on which batches are delivered |
 //! | `size`, `number` | sizes in bytes as text; numbers that JSON lacks |
@@ -26,6 +27,7 @@ mod buckets;
 mod classes;
 mod clip;
 mod column;
+mod decimal;
 mod decoded_cache;
 mod device;
 mod exclusions;
@@ -41,6 +43,7 @@ mod ragged_arrays;
 mod replica;
 mod schema;
 mod size;
+mod stages;
 mod tokens;
 
 pub use arrays::{ArrayKind, Arrays};
@@ -50,6 +53,7 @@ pub use buckets::{AspectRatioBuckets, Buckets, LengthBuckets, Longer};
 pub use classes::Classes;
 pub use clip::{Clip, ClipSampling};
 pub use column::{Column, Layout};
+pub use decimal::Decimal;
 pub use decoded_cache::DecodedCache;
 pub use device::Devices;
 pub(crate) use exclusions::check as check_exclusions;
@@ -66,6 +70,7 @@ pub use ragged_arrays::{Axis, RaggedArrays, Select};
 pub use replica::Replicas;
 pub use schema::option_schemas;
 pub use size::parse_size;
+pub use stages::{MemberStage, Members, Stages, Start};
 pub use tokens::Tokens;
 
 use crate::buffer::{BatchAlloc, HostAlloc};
@@ -117,6 +122,8 @@ pub struct Config {
     /// Which samples an epoch shows; `None` shows each sample of the splits once.
     #[serde(skip)]
     pub source: Option<Source>,
+    /// Members whose shares change within the run, in place of a source.
+    pub stages: Option<Stages>,
     /// The order of an epoch. Default: shuffled.
     pub order: Order,
     /// The seed of order and augmentation.
@@ -173,6 +180,7 @@ impl Default for Config {
             buckets: None,
             classes: Classes::default(),
             source: None,
+            stages: None,
             order: Order::Shuffled,
             seed: 0,
             remainder: None,
@@ -200,6 +208,7 @@ impl fmt::Debug for Config {
             .field("batch_size", &self.batch_size)
             .field("batch_transform", &self.batch_transform)
             .field("buckets", &self.buckets)
+            .field("stages", &self.stages)
             .field("order", &self.order)
             .field("seed", &self.seed)
             .field("remainder", &self.remainder)

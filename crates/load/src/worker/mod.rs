@@ -217,8 +217,7 @@ impl<'e> Worker<'e> {
             }
             OnBad::Substitute => {
                 let mut tried = 0;
-                for q in self.cursor(batch).substitutes(q) {
-                    let sample = self.cursor(batch).sample(q);
+                for sample in self.cursor(batch).substitutes(q) {
                     tried += 1;
                     match self.sample(batch, sample, None, target) {
                         Ok(()) => return Ok(()),

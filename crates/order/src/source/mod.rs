@@ -16,7 +16,7 @@ pub use list::List;
 pub use mixture::Mixture;
 pub use rarest::rarest_labels;
 pub(crate) use scheduled::ScheduledCursor;
-pub use scheduled::{Member, Scheduled, Stage, StageMarks};
+pub use scheduled::{Member, Scheduled, StageMarks, StageWeights};
 pub use weighted::Weighted;
 
 /// A pure function (order, seed, epoch, source position) → sample id. Only a scheduled source depends on the order.
@@ -54,7 +54,7 @@ impl Source {
             Source::Balanced(s) => s.len(),
             Source::Weighted(s) => s.len(),
             Source::Mixture(s) => s.len(),
-            Source::Scheduled(s) => s.len(),
+            Source::Scheduled(s) => s.draws(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use shardtool_format::checksum::crc32c;
 use shardtool_order::{
-    Domain, Error, Member, Plan, ResumeState, Rng, Row, Scheduled, Source, Stage, Walk, key, mixture_fingerprint,
+    Domain, Error, Member, Plan, ResumeState, Rng, Row, Scheduled, Source, StageWeights, Walk, key, mixture_fingerprint,
 };
 
 use super::configuration::{int, ints, plan, scheduled};
@@ -48,7 +48,7 @@ fn turns(given: &Value) -> Result<Value, Error> {
     let weights = ints(&given["weights"]);
     let len = weights.len() as u64;
     let members = (0..len).map(|d| Member::Range { first: d * LEN, len: LEN }).collect();
-    let source = Scheduled::new(members, &[Stage { start: 0, weights }], LEN, len * LEN)?;
+    let source = Scheduled::new(members, &[StageWeights { start: 0, weights }], LEN, len * LEN)?;
     let sum: u64 = source.weights(0).iter().sum();
     let order = shardtool_order::Order::Sequential;
     let source = Source::Scheduled(source);

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use shardtool_order::{
-    Error, Member, Order, Plan, Policy, Remainder, Replicas, ResumeState, Rng, Row, Scheduled, Source, Stage,
+    Error, Member, Order, Plan, Policy, Remainder, Replicas, ResumeState, Rng, Row, Scheduled, Source, StageWeights,
 };
 
 fn number(name: &str, default: u64) -> u64 {
@@ -44,7 +44,7 @@ impl Random {
             if weights.iter().all(|weight| *weight == 0) {
                 weights[below(members as u32) as usize] = 1;
             }
-            stages.push(Stage { start, weights });
+            stages.push(StageWeights { start, weights });
             start += 1 + below(3000);
         }
         let order = match below(3) {
@@ -141,11 +141,11 @@ fn shares_hold_at_every_prefix_and_passes_have_each_sample_once() {
     }
 }
 
-fn stages(last: u64) -> [Stage; 2] {
-    [Stage { start: 0, weights: vec![3, 1] }, Stage { start: 50, weights: vec![1, last] }]
+fn stages(last: u64) -> [StageWeights; 2] {
+    [StageWeights { start: 0, weights: vec![3, 1] }, StageWeights { start: 50, weights: vec![1, last] }]
 }
 
-fn two(stages: &[Stage], draws: u64) -> Result<Scheduled, Error> {
+fn two(stages: &[StageWeights], draws: u64) -> Result<Scheduled, Error> {
     let members = vec![Member::Range { first: 0, len: 10 }, Member::Range { first: 10, len: 5 }];
     Scheduled::new(members, stages, draws, 15)
 }
@@ -170,7 +170,7 @@ fn a_stage_that_has_not_begun_may_change_and_one_that_has_is_named() {
 fn memory_depends_on_weights_and_not_on_samples() {
     let bytes = |len: u64, weights: Vec<u64>| {
         let members = vec![Member::Range { first: 0, len }, Member::Range { first: len, len }];
-        let stages = [Stage { start: 0, weights }];
+        let stages = [StageWeights { start: 0, weights }];
         Source::Scheduled(Scheduled::new(members, &stages, len, 2 * len).expect("a schedule")).bytes()
     };
     assert_eq!(bytes(10, vec![9, 1]), bytes(1 << 40, vec![9, 1]));

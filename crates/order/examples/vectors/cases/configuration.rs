@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use serde_json::Value;
 use shardtool_order::{
-    Balanced, Error, List, Member, Mixture, Order, Plan, Policy, Remainder, Replicas, Scheduled, Source, Stage,
+    Balanced, Error, List, Member, Mixture, Order, Plan, Policy, Remainder, Replicas, Scheduled, Source, StageWeights,
     Weighted,
 };
 
@@ -59,9 +59,9 @@ pub(super) fn scheduled(source: &Value) -> Result<Scheduled, Error> {
         Some(ids) => Member::List(ints(ids).into()),
         None => Member::Range { first: int(&member[0]), len: int(&member[1]) },
     };
-    let stage = |stage: &Value| Stage { start: int(&stage["start"]), weights: ints(&stage["weights"]) };
+    let stage = |stage: &Value| StageWeights { start: int(&stage["start"]), weights: ints(&stage["weights"]) };
     let list = |name: &str| source[name].as_array().unwrap_or_else(|| panic!("{name}: expected an array")).iter();
-    let stages: Vec<Stage> = list("stages").map(stage).collect();
+    let stages: Vec<StageWeights> = list("stages").map(stage).collect();
     Scheduled::new(list("members").map(member).collect(), &stages, int(&source["draws"]), int(&source["split"]))
 }
 

@@ -66,7 +66,7 @@ impl fmt::Display for StageMarks {
 impl Scheduled {
     /// Returns the number of stages that a run has begun which has delivered everything before position `p` of an epoch.
     pub(crate) fn begun(&self, epoch: u64, p: u64) -> usize {
-        let g = self.run_position(epoch, p.min(self.len()));
+        let g = self.run_position(epoch, p.min(self.draws()));
         self.0.stages.partition_point(|stage| u128::from(stage.start) < g).max(1)
     }
 

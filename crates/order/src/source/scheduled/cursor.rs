@@ -36,7 +36,7 @@ impl ScheduledCursor {
 
     /// Returns N.
     pub(crate) fn len(&self) -> u64 {
-        self.source.len()
+        self.source.draws()
     }
 
     /// Returns the id of the sample at position `q`, which is also its source position.

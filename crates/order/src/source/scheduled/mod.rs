@@ -17,7 +17,7 @@ use stage::TimedStage;
 pub use begun::StageMarks;
 pub(crate) use cursor::ScheduledCursor;
 pub use member::Member;
-pub use stage::Stage;
+pub use stage::StageWeights;
 
 /// The largest number of members.
 pub(crate) const MAX_MEMBERS: usize = 1 << 16;
@@ -56,7 +56,7 @@ impl Scheduled {
     /// # Errors
     /// If an id is not below `split_len`, a stage has a start that does not ascend from 0 or weights that do not fit, or a member
     /// with a weight has no samples.
-    pub fn new(members: Vec<Member>, stages: &[Stage], draws: u64, split_len: u64) -> Result<Self, Error> {
+    pub fn new(members: Vec<Member>, stages: &[StageWeights], draws: u64, split_len: u64) -> Result<Self, Error> {
         if members.is_empty() || members.len() > MAX_MEMBERS {
             return Err(Error::ScheduleMembers { count: members.len() });
         }
@@ -104,7 +104,8 @@ impl Scheduled {
         self.0.stages[self.stage_of(g)].counts(g)
     }
 
-    pub(crate) fn len(&self) -> u64 {
+    /// Returns N, the number of source positions per epoch.
+    pub fn draws(&self) -> u64 {
         self.0.draws
     }
 

@@ -6,7 +6,7 @@ use crate::Error;
 
 /// From which position of a run on its members have which weights. Position g of a run is position g mod N of its epoch ⌊g ÷ N⌋.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct StageWeights {
     /// Where the stage begins.
     pub start: u64,
     /// One weight for each member, in any unit; 0 leaves it out.
@@ -27,7 +27,7 @@ pub(super) struct TimedStage {
 impl TimedStage {
     pub(super) fn new(
         number: usize,
-        stage: &Stage,
+        stage: &StageWeights,
         preceding: Option<&TimedStage>,
         members: &[Member],
     ) -> Result<Self, Error> {

@@ -1,0 +1,83 @@
+//! Why the stages of a configuration cannot be used.
+
+use crate::options::{Decimal, Start};
+
+/// Why the stages of a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StageProblem {
+    /// A source and stages, of which only one can say which samples an epoch shows.
+    #[error("both `source` and `stages` say which samples an epoch shows: give one of them")]
+    SourceToo,
+    /// A stage has not one weight for each member.
+    #[error("stage {stage} has {weights} weights for {} members ({}): give one for each, 0 to leave it out", members.len(), first_names(members))]
+    Weights {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// As given.
+        weights: usize,
+        /// The members.
+        members: Vec<String>,
+    },
+    /// All weights are 0.
+    #[error("the weights of stage {stage} are all 0: give at least one member a weight")]
+    NoWeight {
+        /// Number of the stage, from 0.
+        stage: usize,
+    },
+    /// Whole weights whose sum is too large.
+    #[error(
+        "the weights of stage {stage} sum to {sum} without their common divisor: expected at most 1048576; give smaller numbers, or \
+         fractions such as 0.25, which are rounded"
+    )]
+    WeightSum {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// Sum without the common divisor.
+        sum: u128,
+    },
+    /// A weight that would be rounded to 0.
+    #[error(
+        "stage {stage}: the weight {weight} of {member} is less than one in 1048576 of the sum: give a larger one, or 0 to leave it out"
+    )]
+    TooSmall {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// As given.
+        weight: Decimal,
+        /// The member.
+        member: String,
+    },
+    /// A member with a weight, and without samples.
+    #[error("stage {stage} has a weight for {member}, which has no samples: set it to 0")]
+    Empty {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// The member.
+        member: String,
+    },
+    /// A stage that begins at a part of the run, whose length is not known.
+    #[error("stage {stage} begins at {start} of the run: give the run's length, `epochs`")]
+    NoEpochs {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// As given.
+        start: Start,
+    },
+    /// A stage that begins too late.
+    #[error("stage {stage} begins at {start}, which {problem}")]
+    Start {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// As given.
+        start: Start,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Names of members, at most three.
+fn first_names(members: &[String]) -> String {
+    let more = if members.len() > 3 { ", …" } else { "" };
+    members[..members.len().min(3)].join(", ") + more
+}

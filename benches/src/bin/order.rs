@@ -10,7 +10,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use shardtool_benches::{Candidate, compare, print};
-use shardtool_order::{Balanced, EpochOrder, Mixture, Order, Plan, Policy, Remainder, Replicas, Rng, Source, Weighted};
+use shardtool_order::{
+    Balanced, EpochOrder, Member, Mixture, Order, Plan, Policy, Remainder, Replicas, Rng, Scheduled, Source,
+    StageWeights, Weighted,
+};
 
 const SEED: u64 = 20_261_121;
 const POSITIONS: u64 = 1 << 21;
@@ -71,6 +74,8 @@ fn sources() {
         ("balanced", Source::Balanced(Balanced::new((0..SAMPLES).map(|id| (id, (id % CLASSES) as i64))))),
         ("weighted", Source::Weighted(Weighted::new(weights(), None).expect("weights"))),
         ("mixture of 3", Source::Mixture(Mixture::new(&shares, None).expect("datasets"))),
+        ("scheduled, 3 members, 2 stages", scheduled(&[1_000_000, 250_000, 31_167], 2)),
+        ("scheduled, 50 members, 20 stages", scheduled(&[SAMPLES / 50; 50], 20)),
     ];
     let mut candidates = Vec::new();
     for (name, source) in sources {
@@ -80,7 +85,8 @@ fn sources() {
         let epoch = EpochOrder::new(Order::Shuffled, plan.source().len(), SEED, 3).expect("in range");
         let mut walk = plan.walk(3, 0).expect("the only replica");
         for q in (0..SAMPLES).step_by(997) {
-            assert_eq!(walk.sample(q).id, plan.source().id(SEED, 3, epoch.at(q)), "{name} at {q}");
+            let v = if let Source::Scheduled(_) = plan.source() { q } else { epoch.at(q) };
+            assert_eq!(walk.sample(q).id, plan.source().id(Order::Shuffled, SEED, 3, v), "{name} at {q}");
         }
         candidates.push(Candidate::new(name, move || {
             let sum = (0..SAMPLES).fold(0u64, |sum, q| sum.wrapping_add(walk.sample(q).id));
@@ -89,6 +95,20 @@ fn sources() {
         }));
     }
     print(&format!("Sources, shuffled, N = {SAMPLES}"), "M/s", 1e6, &compare(7, &mut candidates));
+}
+
+/// Members of these sizes, whose weights change in each of `stages` stages.
+fn scheduled(sizes: &[u64], stages: u64) -> Source {
+    let mut first = 0;
+    let member = |&len: &u64| {
+        first += len;
+        Member::Range { first: first - len, len }
+    };
+    let members: Vec<Member> = sizes.iter().map(member).collect();
+    let weights = |stage: u64| (0..sizes.len() as u64).map(move |d| 1 + (7 * d + 3 * stage) % 50).collect();
+    let stages: Vec<StageWeights> =
+        (0..stages).map(|t| StageWeights { start: t * 4 * SAMPLES / stages, weights: weights(t) }).collect();
+    Source::Scheduled(Scheduled::new(members, &stages, SAMPLES, first).expect("a schedule"))
 }
 
 /// A dataset like ImageNet's training split: 1,000 classes, sorted by class.

@@ -185,6 +185,13 @@ fn print(m: &Measured, stats: &Stats, out: &mut Output) -> anyhow::Result<()> {
         let rate = if spent < 0.005 { "-".to_owned() } else { text::count(stage.per_second() as u64) };
         writeln!(out, "  {name:<16} {spent:>10.2} {rate:>12}")?;
     }
+    for member in &stats.members {
+        let (samples, len) = (text::count(member.samples), text::count(member.len));
+        let share = 100.0 * member.share;
+        let line =
+            format!("{}: {samples} of its {len} samples since the start, {share:.2} % in this stage", member.name);
+        writeln!(out, "{}", text::wrapped(&line, "  "))?;
+    }
     writeln!(out, "{}", stats.bottleneck())?;
     if stats.bad > 0 {
         writeln!(out, "{}: `shardtool verify --decode` lists them", text::plural(stats.bad, "bad sample"))?;

@@ -22,7 +22,7 @@
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |
-//! | `open`, `load`, `entries`, `choice`, `float_range`, `several_values` | arguments that several subcommands share |
+//! | `open`, `load`, `schedule`, `entries`, `choice`, `float_range`, `several_values` | arguments that several subcommands share |
 //! | `headings` | headings of the options in `--help` |
 //! | `exit` | exit statuses, and how errors are printed |
 //! | `interrupt` | Ctrl-C and SIGTERM |
@@ -63,6 +63,7 @@ mod repair;
 #[cfg(feature = "view")]
 mod report;
 mod reshard;
+mod schedule;
 mod several_values;
 mod show;
 mod spec;

@@ -4,6 +4,7 @@ use crate::choice::{self, choice};
 use crate::headings;
 use crate::open::SplitArguments;
 use crate::output;
+use crate::schedule::ScheduleArguments;
 use crate::several_values;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline, Truncated};
 use shardtool_load::{Arrays, Clip, Config, Field, Image, Mask, Mode, PageCache, Pixels, RaggedArrays};
@@ -143,6 +144,8 @@ pub(crate) struct LoadArguments {
     /// the next epoch; with `release` they are released.
     #[arg(long, value_parser = choice::<PageCache>(), default_value = choice::default::<PageCache>(), help_heading = headings::MACHINE, hide_short_help = true)]
     page_cache: PageCache,
+    #[command(flatten)]
+    schedule: ScheduleArguments,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -205,8 +208,9 @@ impl LoadArguments {
     }
 
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        let (dataset, split) = self.split.open()?;
+        let (dataset, splits) = self.schedule.open(&self.split)?;
         dataset.check_source_folders()?;
+        let split = splits[0].clone();
         let pipeline = match self.work {
             Work::Train => Some(Pipeline::train(self.size)?),
             // The common ratio: resize to 256, crop to 224.
@@ -229,6 +233,7 @@ impl LoadArguments {
         let launch = Launch::from_env(replica, |name| std::env::var(name).ok())?;
         launch.ignored.iter().for_each(|ignored| output::message(format_args!("warning: {ignored}")));
         let mut config = Config::new(split, fields, self.batch);
+        self.schedule.apply(splits, &mut config);
         config.order = match self.order {
             OrderName::Sequential => Order::Sequential,
             OrderName::Shuffled => Order::Shuffled,

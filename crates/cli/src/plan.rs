@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::plan_requests::Requests;
 use crate::text;
 use serde_json::json;
-use shardtool_load::{Loader, MAX_COUNTED_ROWS, ReplicaShare};
+use shardtool_load::{Loader, MAX_COUNTED_ROWS, PlannedStage, ReplicaShare};
 use std::io::Write;
 
 /// Show what a loader would do: steps, reads of each replica, memory, and requests to an object store in each order
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
             "replicas": shares.iter().map(replica).collect::<Vec<_>>(), "dropped": schedule.dropped(0),
             "batch_bytes": memory.batch, "scratch_bytes": memory.scratch, "workers": memory.workers,
             "depth": memory.prefetch, "budget_bytes": memory.budget, "memory": memory.to_string(),
-            "store": requests.document(),
+            "store": requests.document(), "stages": plan.stages.iter().map(stage).collect::<Vec<_>>(),
         });
         out.json(&document)?;
         return Ok(Exit::Success);
@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let note = format!("shards and reads are estimated for a random order: they are counted up to {counted} rows");
         writeln!(out, "{}", text::wrapped(&note, "  "))?;
     }
+    print_stages(&plan.stages, out)?;
     requests.print(rank, out)?;
     let dropped = schedule.dropped(0);
     if dropped > 0 {
@@ -74,6 +75,24 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let parts = memory.to_string().replace("; ", ";\n");
     parts.lines().try_for_each(|part| writeln!(out, "{}", text::wrapped(&format!("  {part}"), "    ")))?;
     Ok(Exit::Success)
+}
+
+/// Prints where each stage of a schedule begins, and the shares of its members.
+fn print_stages(stages: &[PlannedStage], out: &mut Output) -> anyhow::Result<()> {
+    for (number, stage) in stages.iter().enumerate() {
+        let (epoch, position) = stage.at;
+        let after = if position == 0 { String::new() } else { format!(" after {}", text::plural(position, "sample")) };
+        let shares: Vec<String> =
+            stage.shares.iter().map(|(name, share)| format!("{name} {:.2} %", 100.0 * share)).collect();
+        let line = format!("stage {number} from epoch {epoch}{after}: {}", shares.join(", "));
+        writeln!(out, "{}", text::wrapped(&line, "  "))?;
+    }
+    Ok(())
+}
+
+fn stage(stage: &PlannedStage) -> serde_json::Value {
+    let shares = stage.shares.iter().map(|(name, share)| json!({"member": name, "share": share}));
+    json!({"start": stage.start, "epoch": stage.at.0, "position": stage.at.1, "shares": shares.collect::<Vec<_>>()})
 }
 
 fn replica(share: &ReplicaShare) -> serde_json::Value {

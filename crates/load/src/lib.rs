@@ -128,6 +128,7 @@ pub use options::{
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};
+pub use stages::PlannedStage;
 pub use stats::{MemberStats, StageName, Stats};
 pub use units::Bytes;
 

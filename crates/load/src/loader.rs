@@ -10,6 +10,7 @@ use crate::notices::Notice;
 use crate::options::{Config, DEFAULT_BATCHES, DecodedCache};
 use crate::replica_share::{self, ReplicaShare};
 use crate::resolved_config::ResolvedConfig;
+use crate::stages::{NamedMembers, PlannedStage};
 use crate::stats::Stats;
 use crate::worker::Worker;
 use shardtool_decode::Decoder;
@@ -143,7 +144,8 @@ impl Loader {
         let limits = SystemLimits::find(&config.system_root);
         let (resolved, memory) = plan(config, ranks, &limits)?;
         let schedule = resolved.plan.schedule(0).into_owned();
-        Ok(LoadPlan { schedule, memory, classes: resolved.class_names().to_vec() })
+        let stages = resolved.members.as_ref().map(NamedMembers::stages).unwrap_or_default();
+        Ok(LoadPlan { schedule, memory, classes: resolved.class_names().to_vec(), stages })
     }
 
     /// Returns what each replica of a configuration will read in an epoch, in order of rank: counted, or estimated for an
@@ -350,6 +352,8 @@ pub struct LoadPlan {
     pub memory: MemoryPlan,
     /// Names of the classes that batches deliver, as [`CheckedConfig::class_names`].
     pub classes: Vec<String>,
+    /// The stages of a scheduled source; empty with another source.
+    pub stages: Vec<PlannedStage>,
 }
 
 fn plan(config: &Config, ranks: &[u32], limits: &SystemLimits) -> Result<(ResolvedConfig, MemoryPlan)> {

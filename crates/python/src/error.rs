@@ -139,6 +139,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         }
         E::NoSplits
         | E::Options(_)
+        | E::Stages(_)
         | E::SourceLength { .. }
         | E::Ranks { .. }
         | E::Zero { .. }
@@ -230,6 +231,7 @@ pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
         | E::StateMember { .. }
         | E::StateFingerprint { .. }
         | E::StateSource { .. }
+        | E::StateStages { .. }
         | E::StateOrder { .. }
         | E::StateSeed { .. }
         | E::StateWorld { .. }

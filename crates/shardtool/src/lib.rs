@@ -124,9 +124,9 @@ pub use shardtool_load::{
     Array, ArrayKind, Arrays, AspectRatioBuckets, Axis, BadSample, BadSamples, Batch, BatchTransform, BoxFormat,
     BoxUnit, Buckets, Classes, Clip, ClipSampling, Column, Config as LoaderConfig, CopyPaste, Custom, DecodedCache,
     EXCLUSIONS, Element, Epoch, Field, FurtherImage, FurtherKind, Image, Layout as ColumnLayout, LengthBuckets,
-    LoadPlan, Loader, Longer, Mask, Masks, MemoryPlan, Mode, Monitor, Mosaic, Notice, Objects, OnBad, OwnedImages,
-    PackedSamples, PageCache, Pairs, Pictures, PixelDtype, Pixels, Prefetch, RaggedArrays, SampleError, Select, Stats,
-    Tokens, Values, View,
+    LoadPlan, Loader, Longer, Mask, Masks, MemberStage, Members, MemoryPlan, Mode, Monitor, Mosaic, Notice, Objects,
+    OnBad, OwnedImages, PackedSamples, PageCache, Pairs, Pictures, PixelDtype, Pixels, Prefetch, RaggedArrays,
+    SampleError, Select, Stages, Stats, Tokens, Values, View,
 };
 pub use shardtool_order::{
     Balanced, Launch, Mixture, Order, Policy, Remainder, Replica, ResumeState, Source, Weighted, rarest_labels,

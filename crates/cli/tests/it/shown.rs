@@ -78,3 +78,54 @@ fn plan_advises_on_requests_only_in_a_store_and_never_more_than_the_dataset() {
     assert_eq!(unit, "MB", "{stored}");
     assert!((number.parse::<f64>().unwrap() - bytes as f64 / 1e6).abs() < 0.1, "{bytes} bytes: {stored}");
 }
+
+#[test]
+fn plan_and_bench_take_a_schedule_of_splits_other_datasets_and_classes() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path();
+    dataset(folder, 3, 4);
+    run(folder, SHARDTOOL, &["pack", "photos", "other", "--split", "val"], &[]);
+    let fails = |arguments: &[&str]| {
+        let output = Command::new(SHARDTOOL).args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let members = ["--member", "train", "--member", "other#val", "--batch", "4"];
+    let stages = ["--schedule", "0: 0.75,0.25; 1.5: 1,1; 50%: 0,1", "--run-epochs", "10", "--draws", "16"];
+    let text = run(folder, SHARDTOOL, &[&["plan", "set"][..], &members, &stages].concat(), &[]);
+    for line in [
+        "stage 0 from epoch 0: set/train 75.00 %, other/val 25.00 %",
+        "stage 1 from epoch 1 after 8 samples: set/train 50.00 %, other/val 50.00 %",
+        "stage 2 from epoch 5: other/val 100.00 %",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.contains("with 4 steps per epoch") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let json = run(folder, SHARDTOOL, &[&["plan", "set", "--json"][..], &members, &stages].concat(), &[]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["stages"][1]["start"], 24);
+    assert_eq!(json["stages"][1]["shares"][1]["member"], "other/val");
+    // An epoch to warm up and one that is measured: half of the second is of the second stage.
+    let bench = ["bench", "set", "--work", "read", "--epochs", "1", "--json"];
+    let json = run(folder, SHARDTOOL, &[&bench[..], &members, &stages].concat(), &[]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let had: Vec<_> = json["stats"]["members"].as_array().unwrap().iter().map(|member| &member["samples"]).collect();
+    assert_eq!(had, [22, 10]);
+    let classes = ["--schedule", "0: 2,1,1", "--by-class", "--batch", "4", "--work", "read", "--epochs", "1"];
+    let text = run(folder, SHARDTOOL, &[&["bench", "set"][..], &classes].concat(), &[]);
+    assert!(text.contains("class00: 12 of its 4 samples since the start, 50.00 % in this stage"), "{text}");
+    let text = fails(&[&["plan", "set"][..], &members, &["--schedule", "0: 1"]].concat());
+    assert!(text.contains("1 weights for 2 members (set/train, other/val)"), "{text}");
+    let text = fails(&["plan", "set", "--schedule", "0: 1; later: 2"]);
+    assert!(text.contains("later") && text.contains("90000 samples"), "{text}");
+    for (arguments, words) in [
+        (&["--member", "train"][..], "--schedule"),
+        (&["--member", "nothing", "--schedule", "0: 1"], "nothing"),
+        (&["--member", "train", "--split", "train", "--schedule", "0: 1"], "--split"),
+        (&["--schedule", "0: 1; 50%: 1"], "epochs"),
+        (&["--schedule", "0: 1", "--policy", "shard"], "not a scheduled source"),
+    ] {
+        let text = fails(&[&["plan", "set"][..], arguments].concat());
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+}

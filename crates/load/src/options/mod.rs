@@ -255,6 +255,12 @@ impl Config {
         Config { source: Some(source), ..self }
     }
 
+    /// Sets stages of shares, in place of a source.
+    #[must_use]
+    pub fn with_stages(self, stages: Stages) -> Self {
+        Config { stages: Some(stages), ..self }
+    }
+
     /// Sets what happens to the last step of an epoch.
     #[must_use]
     pub fn with_remainder(self, remainder: Remainder) -> Self {

@@ -11,6 +11,18 @@ use numbers::{start, whole_weights};
 use shardtool_order::{Member, Scheduled, Source, StageWeights};
 use std::collections::BTreeMap;
 
+/// A stage of a scheduled source.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedStage {
+    /// The position of the run at which it begins: the number of samples before it, of all replicas.
+    pub start: u64,
+    /// The epoch in which that position is, and the position in the epoch.
+    pub at: (u64, u64),
+    /// Of each member that has a share: its name, and the share, above 0 and at most 1.
+    pub shares: Vec<(String, f64)>,
+}
+
 /// A scheduled source, and what its members are called.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedMembers {
@@ -40,6 +52,19 @@ impl NamedMembers {
             share: *weight as f64 / sum as f64,
         };
         members.map(stats).collect()
+    }
+
+    /// Returns the stages, each with its members.
+    pub(crate) fn stages(&self) -> Vec<PlannedStage> {
+        let stage = |(number, start): (usize, u64)| {
+            let weights = self.source.weights(number);
+            let sum: u64 = weights.iter().sum();
+            let shares = self.names.iter().zip(weights).filter(|(_, weight)| **weight > 0);
+            let shares = shares.map(|(name, weight)| (name.clone(), *weight as f64 / sum as f64)).collect();
+            let draws = self.source.draws().max(1);
+            PlannedStage { start, at: (start / draws, start % draws), shares }
+        };
+        self.source.starts().enumerate().map(stage).collect()
     }
 
     /// Resolves the stages of a configuration over its splits.

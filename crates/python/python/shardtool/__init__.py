@@ -47,7 +47,7 @@ from .options import (
     Replica,
     Tokens,
 )
-from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
+from .orders import Balanced, Interleaved, Mixture, Scheduled, Sequential, Shuffled, Stage, Subset, Weighted
 from .packing import Packed, PackedPart, pack, pack_part, write_plan
 from .transforms.foreign import ELSEWHERE
 from .transforms import (
@@ -164,10 +164,12 @@ __all__ = [
     "Resize",
     "ResizeTo",
     "ScaleJitter",
+    "Scheduled",
     "Sequential",
     "Shard",
     "Shuffled",
     "Split",
+    "Stage",
     "Stats",
     "Subset",
     "Tokens",

@@ -14,7 +14,7 @@ from .errors import OptionError, OptionTypeError, OutOfRangeError
 from .fields import fields_json, function_of
 from .option import choice, optional, size, whole_from
 from .options import BadSamples, Device, Image, LengthBuckets, Prefetch, Replica
-from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
+from .orders import Balanced, Interleaved, Mixture, Scheduled, Sequential, Shuffled, Subset, Weighted
 
 
 class Records:
@@ -38,7 +38,7 @@ class Records:
 
 
 ORDERS = (Shuffled, Sequential, Interleaved)
-SOURCES = (Subset, Balanced, Weighted, Mixture)
+SOURCES = (Subset, Balanced, Weighted, Mixture, Scheduled)
 
 
 def as_splits(data: Any) -> list[_shardtool.Split]:
@@ -120,7 +120,10 @@ def native_options(
         raise OptionError("`device`: images as stored stay on the host: give the steps of the image as well")
     source = given["source"]
     if source is not None:
-        instance("source", source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)` or `Mixture(...)`")
+        instance("source", source, SOURCES, "`Subset(...)`, `Balanced(...)`, `Weighted(...)`, `Mixture(...)` or `Scheduled(...)`")
+    if isinstance(source, Scheduled):
+        config["stages"], source = source._json(splits), None
+    elif source is not None:
         source = source._native(splits, classes)
     if devices is not None and local_replicas not in (None, len(devices)):
         raise OptionError(f"`local_replicas` is {local_replicas} for {len(devices)} devices: each is one replica")

@@ -19,7 +19,7 @@ from .display import stats_html
 from .errors import OptionTypeError, StateError
 from .fields import Fields, as_fields, picture_names, pixels_of
 from .options import BadSamples, Device, LengthBuckets, Prefetch, Replica
-from .orders import Balanced, Interleaved, Mixture, Sequential, Shuffled, Subset, Weighted
+from .orders import Balanced, Interleaved, Mixture, Scheduled, Sequential, Shuffled, Subset, Weighted
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -103,7 +103,7 @@ class Loader(Generic[T, B]):
     order
         `Shuffled(seed)`, `Sequential(seed)` or `Interleaved(run, window, seed)`. The seed is also that of random steps.
     source
-        The samples of an epoch: `Subset`, `Balanced`, `Weighted` or `Mixture`. Default: each sample once.
+        The samples of an epoch: `Subset`, `Balanced`, `Weighted`, `Mixture` or `Scheduled`. Default: each sample once.
     remainder
         What happens to the last step of an epoch if samples do not fill it: `"drop"` it, `"pad"` it with the
         first samples, or `"mask"` its last rows. Default: `"mask"` in sequential order, else `"drop"`.
@@ -167,7 +167,7 @@ class Loader(Generic[T, B]):
         buckets: AspectRatioBuckets | LengthBuckets | None = None,
         classes: Sequence[str] | Literal["union", "ids"] | None = None,
         order: Shuffled | Sequential | Interleaved = Shuffled(),
-        source: Subset | Balanced | Weighted | Mixture | None = None,
+        source: Subset | Balanced | Weighted | Mixture | Scheduled | None = None,
         remainder: Literal["drop", "pad", "mask"] | None = None,
         bad_samples: Literal["error", "mask", "substitute"] | BadSamples | None = None,
         replica: Replica | None = None,

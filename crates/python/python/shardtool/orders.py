@@ -3,11 +3,12 @@ epoch, not on the machine, the number of threads or the batch size."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
-from typing import Any
+from math import inf, lcm
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +18,7 @@ from ._shardtool import Split
 from .checks import real, whole
 from .errors import OptionError, OptionTypeError
 
-__all__ = ["Balanced", "Interleaved", "Mixture", "Sequential", "Shuffled", "Subset", "Weighted"]
+__all__ = ["Balanced", "Interleaved", "Mixture", "Scheduled", "Sequential", "Shuffled", "Stage", "Subset", "Weighted"]
 
 #: Kind, 64-bit numbers, samples per epoch.
 _Native = tuple[str, bytes, "int | None"]
@@ -76,11 +77,7 @@ class Subset:
     ids: ArrayLike
 
     def _native(self, splits: Sequence[Split], classes: str) -> _Native:
-        ids = np.asarray(self.ids)
-        if ids.dtype == np.bool_:
-            _expect(ids, splits, "mask")
-            ids = np.flatnonzero(ids)
-        return ("list", _numbers("ids", ids, "<u8"), None)
+        return ("list", _ids("ids", self.ids, splits).tobytes(), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +145,90 @@ class Mixture:
         return ("mixture", _numbers("shares", _whole_shares(self.shares), "<u8"), _draws(self.draws))
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a `Scheduled` source: `weights`, one for each member, and perhaps conditions `where`, such as `"difficulty<2"`, which
+    samples of this stage all meet. A member that meets a condition is one of its own, with its own passes."""
+
+    weights: Sequence[float]
+    where: str | Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weights, str) or not isinstance(self.weights, (Sequence, np.ndarray)):
+            raise OptionTypeError(f"`weights` is {self.weights!r}: expected a list of numbers, one for each member")
+        numbers = [real("weights", weight) for weight in self.weights]
+        if not all(0 <= number < inf for number in numbers):
+            raise OptionError(f"`weights` is {list(self.weights)}: expected numbers of at least 0")
+        conditions = [self.where] if isinstance(self.where, str) else list(self.where)
+        if not all(isinstance(condition, str) for condition in conditions):
+            raise OptionTypeError(f"`where` is {self.where!r}: expected a condition such as 'difficulty<2', or a list of them")
+
+    def _json(self) -> dict[str, Any]:
+        conditions = [self.where] if isinstance(self.where, str) else list(self.where)
+        return {"weights": [_digits(weight) for weight in self.weights], "where": conditions}
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled:
+    """Members whose shares change within the run. Each stage begins where its key says, with a weight for each member, 0 to leave it
+    out: `Scheduled({0: [0.9, 0.1], 3: [0.5, 0.5]})` takes nine samples of the first split for each of the second, and from epoch 3 on
+    equally many. Within a stage each member has its share to within one sample at every step, and goes through its samples in the
+    loader's order, one pass after the other, from stage to stage where it stopped.
+
+    Parameters
+    ----------
+    stages
+        Weights, or a `Stage`, by where the stage begins: a number of epochs such as `3` or `2.5`, a share of the run such as `"20%"`
+        (with `epochs`), or a number of samples such as `"90000 samples"`. The first begins at 0.
+    members
+        What has a share: `"splits"`, each split or view of the loader; `"classes"`, each class of the labels in the order of its id; or
+        a list of members, each ids `[n]` or a mask `[len]` over the samples of all splits.
+    draws
+        Samples per epoch. Default: as many as the splits have. `math.inf`: one epoch that does not end.
+    epochs
+        Epochs of the run, for stages that begin at a share of it.
+
+    Weights in whole numbers are kept as they are, and their sum without a common divisor is at most 1,048,576. Other numbers are read as
+    they are written (0.1 is a tenth); where such a sum would be larger, each is rounded to a 1,048,576th of the sum.
+
+    Stages that begin after a state's position may differ in the run that continues from it, and use splits that are added to the end of
+    the loader's list; a change of an earlier stage is refused, and the error names it.
+    """
+
+    stages: Mapping[float | str, Sequence[float] | Stage]
+    members: Literal["splits", "classes"] | Sequence[ArrayLike] = "splits"
+    draws: float | None = None
+    epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stages, Mapping) or not self.stages:
+            raise OptionTypeError(f"`stages` is {self.stages!r}: expected weights by start, such as {{0: [9, 1], 3: [1, 1]}}")
+        for start in self.stages:
+            if not isinstance(start, str) and not 0 <= real("stages", start) < inf:
+                raise OptionError(f"`stages` has {start!r}: expected a number of epochs, \"20%\", or \"90000 samples\"")
+        self._stages()
+        if isinstance(self.members, str) and self.members not in ("splits", "classes"):
+            raise OptionError(f"`members` is {self.members!r}: expected \"splits\", \"classes\", or a list of ids for each member")
+        self._draws()
+        if self.epochs is not None:
+            whole("epochs", self.epochs, 1)
+
+    def _stages(self) -> list[tuple[str, Stage]]:
+        starts = [start if isinstance(start, str) else _digits(start) for start in self.stages]
+        return [(start, s if isinstance(s, Stage) else Stage(s)) for start, s in zip(starts, self.stages.values())]
+
+    def _draws(self) -> int | None:
+        return 2**62 if self.draws == inf else None if self.draws is None else whole("draws", self.draws, 1, 2**63)
+
+    def _json(self, splits: Sequence[Split]) -> dict[str, Any]:
+        """Returns the option `stages` of the native loader."""
+        stages = [{"start": start, **stage._json()} for start, stage in self._stages()]
+        members: Any = self.members
+        if not isinstance(members, str):
+            members = {"lists": [_ids(f"members[{number}]", ids, splits).tolist() for number, ids in enumerate(members)]}
+        return {"stages": stages, "members": members, "draws": self._draws(), "epochs": self.epochs}
+
+
 def _rarest(lists: Sequence[ArrayLike | None]) -> np.ndarray:
     """Returns the rarest label of each sample."""
     rows = [np.atleast_1d(np.asarray([] if row is None else row)) for row in lists]
@@ -192,6 +273,20 @@ def _scaled(weights: np.ndarray) -> np.ndarray:
         raise OptionError("`source`: `weights` must be finite, at least 0, and not all 0")
     scaled = np.floor(weights * (2.0**62 / weights.sum())).astype(np.uint64)
     return np.where(weights > 0, np.maximum(scaled, 1), 0)
+
+
+def _digits(number: float) -> str:
+    """Returns a number as it is written."""
+    return str(int(number)) if isinstance(number, Integral) else repr(float(number))
+
+
+def _ids(name: str, given: ArrayLike, splits: Sequence[Split]) -> np.ndarray:
+    """Returns ids, which may be given as a mask."""
+    ids = np.asarray(given)
+    if ids.dtype == np.bool_:
+        _expect(ids, splits, "mask" if name == "ids" else name)
+        ids = np.flatnonzero(ids)
+    return np.frombuffer(_numbers(name, ids, "<u8"), "<u8")
 
 
 def _draws(draws: int | None) -> int | None:

@@ -13,7 +13,7 @@ _INSTEAD = {
     "num_workers": "`workers` is the number of threads, by default one for each CPU",
     "seed": "the seed belongs to the order: `order=st.Shuffled(seed=7)`",
     "drop_last": '`remainder="drop"`, `"pad"` or `"mask"`',
-    "sampler": "`source=st.Subset(...)`, `st.Balanced()`, `st.Weighted(...)` or `st.Mixture(...)`",
+    "sampler": "`source=st.Subset(...)`, `st.Balanced()`, `st.Weighted(...)`, `st.Mixture(...)` or `st.Scheduled(...)`",
     "batch_sampler": "`buckets=...` groups samples of one shape; `source=...` chooses the samples",
     "prefetch_factor": "`prefetch` is the number of batches ahead",
     "generator": "`order=st.Shuffled(seed=7)` has the seed of order and augmentation",

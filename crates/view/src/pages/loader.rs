@@ -57,6 +57,8 @@ fn form(app: &App, view: &Arc<SplitView>, settings: &Settings, base: &str) -> Ma
                     option value=(stable) selected[order == settings.order] { (words) }
                 }
             } }
+            label { "Schedule" input type="text" name="schedule" value=(settings.schedule) placeholder="0: 9,1; 3: 1,1"; }
+            label { input type="checkbox" name="by_class" checked[settings.by_class]; " shares of classes" }
             (number("Workers", "workers", settings.workers.map(|n| n as u64), 1, Some(1024), "default"))
             (number("Prefetch", "prefetch", settings.prefetch.map(|n| n as u64), 1, Some(1024), "default"))
             (number("Budget, MiB", "budget", settings.budget, 1, None, "default"))
@@ -120,6 +122,7 @@ fn figures(state: &State, stats: &Stats) -> Markup {
                 @if stats.bad > 0 { "; " span.bad { (text::plural(stats.bad, "bad sample")) } }
             }
         }
+        @if !stats.members.is_empty() { (members(stats)) }
         section.card {
             h2 { "Stages" }
             div.scroll tabindex="0" role="region" aria-label="Stages" { table {
@@ -131,6 +134,28 @@ fn figures(state: &State, stats: &Stats) -> Markup {
                             td.number { (format!("{:.2} s", stage.time.as_secs_f64())) }
                             td.number { (text::count(stage.count)) }
                             td.wide-cell { (super::bar(stage.time.as_micros() as u64, most)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Renders what each member of a schedule has had.
+fn members(stats: &Stats) -> Markup {
+    html! {
+        section.card {
+            h2 { "Members of the schedule" }
+            div.scroll tabindex="0" role="region" aria-label="Members of the schedule" { table {
+                thead { tr { th { "Member" } th { "Samples" } th { "Since the start" } th { "Share in this stage" } } }
+                tbody {
+                    @for member in &stats.members {
+                        tr {
+                            td { (text::printable_text(&member.name)) }
+                            td.number { (text::count(member.len)) }
+                            td.number { (text::count(member.samples)) }
+                            td.wide-cell { (super::bar((member.share * 1e6) as u64, 1_000_000)) (format!(" {:.1} %", 100.0 * member.share)) }
                         }
                     }
                 }

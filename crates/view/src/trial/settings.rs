@@ -2,7 +2,7 @@
 
 use crate::query::last;
 use shardtool_decode::Pipeline;
-use shardtool_load::{Config, Field, Image};
+use shardtool_load::{Config, Field, Image, Members, Stages, Start};
 use shardtool_order::Order;
 use shardtool_read::Split;
 use std::fmt::Write;
@@ -56,6 +56,10 @@ pub(crate) struct Settings {
     pub(crate) size: u32,
     pub(crate) batch: u32,
     pub(crate) order: Ordering,
+    /// Stages as `--schedule` of `bench` has them; empty for each sample once.
+    pub(crate) schedule: String,
+    /// Whether the classes are the members of the schedule.
+    pub(crate) by_class: bool,
     /// As in a loader's configuration; `None` is its default.
     pub(crate) workers: Option<usize>,
     pub(crate) prefetch: Option<usize>,
@@ -88,6 +92,8 @@ impl Settings {
             size: 224,
             batch: split.len().clamp(1, 256) as u32,
             order: Ordering::Shuffled,
+            schedule: String::new(),
+            by_class: false,
             workers: None,
             prefetch: None,
             budget: None,
@@ -106,6 +112,8 @@ impl Settings {
         }
         self.work = chosen(&Work::ALL, last(pairs, "work"), self.work);
         self.order = chosen(&Ordering::ALL, last(pairs, "order"), self.order);
+        self.schedule = last(pairs, "schedule").unwrap_or_default().trim().to_owned();
+        self.by_class = last(pairs, "by_class").is_some();
         self.size = number(pairs, "size").unwrap_or(self.size);
         self.batch = number(pairs, "batch").unwrap_or(self.batch);
         self.workers = number(pairs, "workers");
@@ -128,6 +136,12 @@ impl Settings {
             ("step", self.step.to_string()),
             ("seconds", self.seconds.to_string()),
         ];
+        if !self.schedule.is_empty() {
+            pairs.push(("schedule", self.schedule.clone()));
+        }
+        if self.by_class {
+            pairs.push(("by_class", "on".to_owned()));
+        }
         pairs.extend(self.workers.map(|n| ("workers", n.to_string())));
         pairs.extend(self.prefetch.map(|n| ("prefetch", n.to_string())));
         pairs.extend(self.budget.map(|n| ("budget", n.to_string())));
@@ -137,6 +151,15 @@ impl Settings {
     /// Returns how long the consumer holds a batch.
     pub(crate) fn step(&self) -> Duration {
         Duration::from_millis(self.step.into())
+    }
+
+    /// Returns the stages; `None` without a schedule.
+    fn stages(&self) -> Result<Option<Stages>, String> {
+        if self.schedule.is_empty() {
+            return Ok(None);
+        }
+        let members = if self.by_class { Members::Classes } else { Members::Splits };
+        Ok(Some(self.schedule.parse::<Stages>()?.with_members(members)))
     }
 
     /// Returns the configuration of the loader.
@@ -154,6 +177,7 @@ impl Settings {
             Ordering::Interleaved => Order::Interleaved { run: RUN, window: WINDOW },
             Ordering::Sequential => Order::Sequential,
         };
+        config.stages = self.stages()?;
         (config.workers, config.prefetch.batches) = (self.workers, self.prefetch);
         config.memory = self.budget.map(|mib| mib.saturating_mul(1 << 20));
         Ok(config)
@@ -183,6 +207,9 @@ impl Settings {
             Ordering::Interleaved => argument("order", &format!("st.Interleaved({RUN}, {WINDOW})")),
             Ordering::Sequential => argument("order", "st.Sequential()"),
         }
+        if let Ok(Some(stages)) = self.stages() {
+            argument("source", &scheduled(&stages));
+        }
         if let Some(workers) = self.workers {
             argument("workers", &workers.to_string());
         }
@@ -194,4 +221,25 @@ impl Settings {
         }
         text + ")\nfor batch in loader:  # one epoch\n    ...\n"
     }
+}
+
+/// Returns stages as Python.
+fn scheduled(stages: &Stages) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let stage = |stage: &shardtool_load::MemberStage| {
+        let start = match stage.start {
+            Start::Epochs(epochs) => epochs.to_string(),
+            start => text(&start.to_string()),
+        };
+        let weights: Vec<String> = stage.weights.iter().map(ToString::to_string).collect();
+        let weights = format!("[{}]", weights.join(", "));
+        let conditions: Vec<String> = stage.conditions.iter().map(|condition| text(condition)).collect();
+        match conditions.is_empty() {
+            true => format!("{start}: {weights}"),
+            false => format!("{start}: st.Stage({weights}, where=[{}])", conditions.join(", ")),
+        }
+    };
+    let all: Vec<String> = stages.stages.iter().map(stage).collect();
+    let members = if stages.members == Members::Classes { ", members=\"classes\"" } else { "" };
+    format!("st.Scheduled({{{}}}{members})", all.join(", "))
 }

@@ -53,6 +53,27 @@ fn a_trial_shows_stages_curves_and_what_bounds_the_rate() {
 }
 
 #[test]
+fn a_schedule_shows_what_each_member_has_had() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), 60);
+    let site = Site::of(folder.path());
+    let location =
+        start(&site, "work=read&batch=4&seconds=1&schedule=0%3A+1+where+image%2Fclass%2Flabel%3D0%3B+1%3A+1").unwrap();
+    let part = end(&site);
+    for text in ["Members of the schedule", "where image/class/label=0", "100.0 %", "Share in this stage"] {
+        assert!(part.contains(text), "{text}: {part}");
+    }
+    let page = site.page(&location);
+    let python = "source=st.Scheduled({0: st.Stage([1], where=[&quot;image/class/label=0&quot;]), 1: [1]}),";
+    assert!(page.contains(python) && page.contains("value=\"0: 1 where image/class/label=0; 1: 1\""), "{page}");
+    start(&site, "work=read&batch=4&seconds=1&schedule=0%3A+1%2C2");
+    let part = end(&site);
+    assert!(part.contains("stage 0 has 2 weights for 1 members"), "{part}");
+    start(&site, "work=read&batch=4&seconds=1&schedule=soon");
+    assert!(end(&site).contains("expected START: WEIGHT"));
+}
+
+#[test]
 fn a_consumer_that_is_slow_bounds_the_rate() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 60);

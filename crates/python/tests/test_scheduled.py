@@ -224,7 +224,7 @@ def test_what_cannot_be_meant_is_refused_by_name(splits):
     refused("stage 2 begins at position 10", st.Scheduled({0: [1, 1, 1], 2: [1, 1, 2], 1: [1, 2, 1]}, draws=10))
     refused("weights of stage 1 are all 0", st.Scheduled({0: [1, 1, 1], 1: [0, 0, 0.0]}))
     refused("1331168.*1048576", st.Scheduled({0: [1281167, 50000, 1]}))
-    refused("weight 1e-09 of three/train", st.Scheduled({0: [1, 1, 1e-9]}))
+    refused("weight 0.000000001 of three/train", st.Scheduled({0: [1, 1, 1e-9]}))
     refused("20%.*epochs", st.Scheduled({0: [1, 1, 1], "20%": [1, 0, 0]}))
     refused("100%", st.Scheduled({0: [1, 1, 1], "100%": [1, 0, 0]}, epochs=5))
     refused("expected where it begins", st.Scheduled({0: [1, 1, 1], "soon": [1, 0, 0]}))

@@ -125,15 +125,19 @@ fn names_that_other_programs_parse_are_unchanged() {
     // One with an interleaved order that needs many requests, the other without.
     let (few, many) =
         (run("plan dataset --size 32 --batch 4 --json"), run("plan dataset --run 1 --window 1 --json --batch 4"));
-    found += &section("plan --json", &[&few, &many]);
+    let scheduled = "--size 32 --batch 4 --schedule 0:1,1;2:1,2 --by-class";
+    found += &section("plan --json", &[&few, &many, &run(&format!("plan dataset --json {scheduled}"))]);
     let bench = run("bench dataset --size 32 --batch 4 --epochs 1 --json");
-    found += &section("bench --json", &[&bench]);
+    found += &section("bench --json", &[&bench, &run(&format!("bench dataset --epochs 1 --json {scheduled}"))]);
     let bench: Value = serde_json::from_str(&bench).unwrap();
     let stages = bench["stats"]["stages"].as_array().unwrap().iter();
     let stages: String = stages.map(|stage| format!("{}\n", stage["stage"].as_str().unwrap())).collect();
     found += &format!("# values of stats.stages[].stage\n{stages}\n");
     let prometheus = run("bench dataset --size 32 --batch 4 --epochs 1 --prometheus");
     found += &format!("# bench --prometheus\n{}\n", metrics(&prometheus));
+    let prometheus = run(&format!("bench dataset --epochs 1 --prometheus {scheduled}"));
+    let members: Vec<_> = prometheus.lines().filter(|line| line.contains("member_")).collect();
+    found += &format!("# bench --prometheus of a schedule\n{}\n", metrics(&members.join("\n")));
 
     found += &section("copy --json", &[&run("copy dataset copied --json")]);
     found += &section("clone --json", &[&run("clone dataset --out cloned --json")]);
@@ -160,7 +164,9 @@ fn names_that_other_programs_parse_are_unchanged() {
     let split = shardtool_read::Dataset::open(folder.join("dataset")).unwrap().split("train").unwrap().clone();
     let config = shardtool_load::Config::new(split, [shardtool_load::Field::Record], 4);
     let state = shardtool_load::Loader::new(&config).unwrap().state().to_string();
-    found += &section("resume state", &[&state]);
+    let stages = "0: 1".parse().unwrap();
+    let scheduled = shardtool_load::Loader::new(&config.with_stages(stages)).unwrap().state().to_string();
+    found += &section("resume state", &[&state, &scheduled]);
 
     // Flags by their former names.
     let plan: Value =

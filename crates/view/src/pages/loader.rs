@@ -58,7 +58,10 @@ fn form(app: &App, view: &Arc<SplitView>, settings: &Settings, base: &str) -> Ma
                 }
             } }
             label { "Schedule" input type="text" name="schedule" value=(settings.schedule) placeholder="0: 9,1; 3: 1,1"; }
-            label { input type="checkbox" name="by_class" checked[settings.by_class]; " shares of classes" }
+            label { "Shares of" select name="members" {
+                option value="split" selected[!settings.by_class] { "the split" }
+                option value="classes" selected[settings.by_class] { "its classes" }
+            } }
             (number("Workers", "workers", settings.workers.map(|n| n as u64), 1, Some(1024), "default"))
             (number("Prefetch", "prefetch", settings.prefetch.map(|n| n as u64), 1, Some(1024), "default"))
             (number("Budget, MiB", "budget", settings.budget, 1, None, "default"))

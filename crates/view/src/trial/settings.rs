@@ -113,7 +113,7 @@ impl Settings {
         self.work = chosen(&Work::ALL, last(pairs, "work"), self.work);
         self.order = chosen(&Ordering::ALL, last(pairs, "order"), self.order);
         self.schedule = last(pairs, "schedule").unwrap_or_default().trim().to_owned();
-        self.by_class = last(pairs, "by_class").is_some();
+        self.by_class = last(pairs, "members") == Some("classes");
         self.size = number(pairs, "size").unwrap_or(self.size);
         self.batch = number(pairs, "batch").unwrap_or(self.batch);
         self.workers = number(pairs, "workers");
@@ -140,7 +140,7 @@ impl Settings {
             pairs.push(("schedule", self.schedule.clone()));
         }
         if self.by_class {
-            pairs.push(("by_class", "on".to_owned()));
+            pairs.push(("members", "classes".to_owned()));
         }
         pairs.extend(self.workers.map(|n| ("workers", n.to_string())));
         pairs.extend(self.prefetch.map(|n| ("prefetch", n.to_string())));

@@ -129,12 +129,15 @@ try {
   await check("damaged-record", page.url());
 
   // The loader: a trial runs, its curves are drawn while it does, and it can be cancelled.
-  await open(`${base}/train/loader?batch=32&size=64&seconds=2`);
+  const schedule = encodeURIComponent("0: 1 where image/class/label=0; 1: 1");
+  await open(`${base}/train/loader?batch=32&size=64&seconds=2&schedule=${schedule}`);
   await Promise.all([page.waitForNavigation(), page.click("button.main")]);
   await until(() => document.querySelectorAll("#trial .curve polyline").length === 3);
   await until(() => /Ended after/.test(document.querySelector("#trial").textContent));
   assert.match((await texts("#trial .verdict"))[0], /bounds the rate/);
   assert.match((await texts("main pre"))[0], /RandomResizedCrop\(64\)/);
+  assert.match((await texts("main pre"))[0], /st\.Scheduled\(/);
+  assert.ok((await texts("#trial h2")).includes("Members of the schedule"));
   await check("trial", page.url());
   await open(`${base}/train/loader?batch=32&seconds=300&step=50`);
   await Promise.all([page.waitForNavigation(), page.click("button.main")]);

@@ -117,7 +117,7 @@ def test_later_stages_and_datasets_may_join_and_earlier_ones_may_not_change(make
     with loader(joined, after) as run:
         run.load_state_dict(state)
         third = ids(run)
-    # Half of the epoch is of the dataset that joined, and the others go on: of each, no sample comes twice before all came once.
+    # Half of the epoch is of the dataset that joined, and the others continue: of each, no sample comes twice before all came once.
     assert sum(i >= 15 for i in third) == 6
     own = [i for i in shown + third if i < 6]
     assert [sorted(own[n : n + 6]) for n in range(0, len(own) - 5, 6)] == [list(range(6))] * (len(own) // 6)

@@ -68,11 +68,11 @@ pub struct MemberStage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Start {
-    /// After so many epochs.
+    /// After this number of epochs.
     Epochs(Decimal),
-    /// After so many per cent of the run.
+    /// After this percentage of the run.
     Percent(Decimal),
-    /// After so many samples, of all replicas together.
+    /// After this number of samples, of all replicas together.
     Samples(u64),
 }
 

@@ -32,7 +32,7 @@ pub enum Source {
     Weighted(Weighted),
     /// Several datasets, each with a share of the epoch.
     Mixture(Mixture),
-    /// Members in shares that change within the run, each in an order of its own.
+    /// Members in shares that change within the run, each with its own order.
     Scheduled(Scheduled),
 }
 

@@ -148,7 +148,7 @@ class Mixture:
 @dataclass(frozen=True)
 class Stage:
     """A stage of a `Scheduled` source: `weights`, one for each member, and perhaps conditions `where`, such as `"difficulty<2"`, which
-    samples of this stage all meet. A member that meets a condition is one of its own, with its own passes."""
+    samples of this stage all meet. The samples of a member that meet them are another member, with its own passes."""
 
     weights: Sequence[float]
     where: str | Sequence[str] = ()

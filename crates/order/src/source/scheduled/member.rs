@@ -54,7 +54,7 @@ impl Member {
         }
     }
 
-    /// Returns one past the largest id; 0 if there is none.
+    /// Returns one past the largest id; 0 without ids.
     pub(super) fn end(&self) -> u64 {
         match self {
             Member::Range { len: 0, .. } => 0,

@@ -88,7 +88,7 @@ impl Scheduled {
     /// Returns the weights of a stage, one for each member, without a common divisor.
     ///
     /// # Panics
-    /// If there is no such stage.
+    /// If the number is that of the stages or more.
     pub fn weights(&self, stage: usize) -> &[u64] {
         &self.0.stages[stage].weights
     }

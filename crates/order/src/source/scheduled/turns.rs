@@ -1,4 +1,4 @@
-//! The turns of a stage: members in proportion to whole weights, so that at every turn each has its share to within one.
+//! The turns of a stage: members in proportion to whole weights, so that after each turn every member has had its share to within one.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

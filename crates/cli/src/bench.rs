@@ -185,11 +185,14 @@ fn print(m: &Measured, stats: &Stats, out: &mut Output) -> anyhow::Result<()> {
         let rate = if spent < 0.005 { "-".to_owned() } else { text::count(stage.per_second() as u64) };
         writeln!(out, "  {name:<16} {spent:>10.2} {rate:>12}")?;
     }
+    if !stats.members.is_empty() {
+        writeln!(out, "members since the start of the run, with the epoch to warm up:")?;
+    }
     for member in &stats.members {
         let (samples, len) = (text::count(member.samples), text::count(member.len));
-        let share = 100.0 * member.share;
-        let line =
-            format!("{}: {samples} of its {len} samples since the start, {share:.2} % in this stage", member.name);
+        let (name, share) = (text::printable(member.name.as_bytes()), text::percent(member.share));
+        let passes = member.samples as f64 / member.len.max(1) as f64;
+        let line = format!("  {name}: {samples} samples, {passes:.1} passes through {len}; {share} in this stage");
         writeln!(out, "{}", text::wrapped(&line, "  "))?;
     }
     writeln!(out, "{}", stats.bottleneck())?;

@@ -82,10 +82,16 @@ fn print_stages(stages: &[PlannedStage], out: &mut Output) -> anyhow::Result<()>
     for (number, stage) in stages.iter().enumerate() {
         let (epoch, position) = stage.at;
         let after = if position == 0 { String::new() } else { format!(" after {}", text::plural(position, "sample")) };
-        let shares: Vec<String> =
-            stage.shares.iter().map(|(name, share)| format!("{name} {:.2} %", 100.0 * share)).collect();
+        let shares: Vec<String> = stage
+            .shares
+            .iter()
+            .map(|(name, share)| format!("{} {}", text::printable(name.as_bytes()), text::percent(*share)))
+            .collect();
         let line = format!("stage {number} from epoch {epoch}{after}: {}", shares.join(", "));
         writeln!(out, "{}", text::wrapped(&line, "  "))?;
+    }
+    if stages.len() > 1 {
+        writeln!(out, "{}", text::wrapped("reads and requests are those of epoch 0; later stages read others", "  "))?;
     }
     Ok(())
 }

@@ -14,7 +14,8 @@ pub(crate) struct ScheduleArguments {
     ///
     /// STAGES is START: WEIGHT,WEIGHT,… for each stage, separated by `;`, such as "0: 0.9,0.1; 3: 0.5,0.5". START is a number of
     /// epochs (3 or 2.5), a share of the run (20%, with --run-epochs) or a number of samples ("90000 samples"). After the weights
-    /// may follow `where CONDITION`, which the stage's samples meet, and more conditions after `and`.
+    /// may follow `where CONDITION`, which the stage's samples meet, and more conditions after `and`; values with `;` or ` and ` are for
+    /// Python.
     #[arg(long, value_name = "STAGES", help_heading = headings::BATCHES, hide_short_help = true)]
     schedule: Option<Stages>,
     /// A member of the schedule
@@ -41,13 +42,17 @@ impl ScheduleArguments {
             return Ok((dataset, vec![split]));
         }
         let dataset = split.dataset.open()?;
-        let member = |name: &String| match name.rsplit_once('#') {
-            Some((other, name)) => {
-                let other = split.dataset.cache.open(Path::new(other), &split.dataset.dataset.sources)?;
-                other.check_source_folders()?;
-                Ok(other.split(name).with_context(|| format!("--member {name}"))?.clone())
+        let member = |given: &String| -> anyhow::Result<Split> {
+            let context = || format!("--member {given}: expected a split or a view of the dataset, or OTHER#NAME");
+            match given.rsplit_once('#') {
+                Some((other, name)) => {
+                    let other = split.dataset.cache.open(Path::new(other), &split.dataset.dataset.sources);
+                    let other = other.with_context(context)?;
+                    other.check_source_folders()?;
+                    Ok(other.split(name).with_context(context)?.clone())
+                }
+                None => Ok(dataset.split(given).with_context(context)?.clone()),
             }
-            None => Ok(dataset.split(name).with_context(|| format!("--member {name}"))?.clone()),
         };
         let splits = self.members.iter().map(member).collect::<anyhow::Result<_>>()?;
         Ok((dataset, splits))

@@ -78,6 +78,12 @@ pub(crate) fn column(text: &str, cells: usize) -> String {
     text + &" ".repeat(padding)
 }
 
+/// Returns a share as a percentage, with four decimal places at most.
+pub(crate) fn percent(share: f64) -> String {
+    let digits = format!("{:.4}", 100.0 * share);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Breaks text at spaces into lines of at most 80 terminal cells. Lines after the first begin with `indent`.
 pub(crate) fn wrapped(text: &str, indent: &str) -> String {
     const CELLS: usize = 80;

@@ -22,6 +22,8 @@ pub enum Error {
     EmptyDataset { index: usize, share: u64 },
     #[error("{count} members of a schedule: expected 1 to 65536")]
     ScheduleMembers { count: usize },
+    #[error("{count} stages of a schedule: expected 1 to 65535")]
+    ScheduleStages { count: usize },
     #[error("{}", stage_start(*stage, *start))]
     StageStart { stage: usize, start: Option<u64> },
     #[error("stage {stage} has {weights} weights for {members} members: give one for each, 0 to leave it out")]
@@ -136,7 +138,7 @@ pub enum Error {
     StateFingerprint { state: u32, dataset: u32 },
     #[error(
         "the resume state belongs to another source of the same split (checksum {state:08x}, this one {source_crc:08x}): \
-         use the same filter, weights or mixture"
+         use the same filter, weights, mixture, or members and draws of a schedule"
     )]
     StateSource { state: u32, source_crc: u32 },
     #[error(

@@ -96,10 +96,14 @@ impl ResumeState {
     /// Names the first member that differs, with both values.
     pub fn check(&self, current: &Identity) -> Result<(), Error> {
         let Identity { fingerprint, source_crc, stages, order, seed, shard_world, batching } = self.identity;
-        if let (Some(state), Some(current)) = (stages, current.stages)
-            && let Some(stage) = current.first_difference(&state)
-        {
-            return Err(Error::StateStages { stage });
+        if let (Some(state), Some(current_stages)) = (stages, current.stages) {
+            if let Some(stage) = current_stages.first_difference(&state) {
+                return Err(Error::StateStages { stage });
+            }
+            // A stage before those may have other members, and so other splits.
+            if source_crc != current.source_crc {
+                return Err(Error::StateSource { state: source_crc, source_crc: current.source_crc });
+            }
         }
         if fingerprint != current.fingerprint {
             return Err(Error::StateFingerprint { state: fingerprint, dataset: current.fingerprint });
@@ -213,7 +217,7 @@ fn hex(member: &'static str, digits: &str) -> Result<u32, Error> {
 }
 
 fn stage_marks(digits: &str) -> Result<StageMarks, Error> {
-    let expected = "4 lower-case hex digits for each of 1 to 20 stages";
+    let expected = "4 lower-case hex digits for the number of stages, and 4 for each of the last 19";
     StageMarks::parse(digits).ok_or(Error::StateMember { member: "stages", expected })
 }
 

@@ -94,9 +94,9 @@ fn plan_and_bench_take_a_schedule_of_splits_other_datasets_and_classes() {
     let stages = ["--schedule", "0: 0.75,0.25; 1.5: 1,1; 50%: 0,1", "--run-epochs", "10", "--draws", "16"];
     let text = run(folder, SHARDTOOL, &[&["plan", "set"][..], &members, &stages].concat(), &[]);
     for line in [
-        "stage 0 from epoch 0: set/train 75.00 %, other/val 25.00 %",
-        "stage 1 from epoch 1 after 8 samples: set/train 50.00 %, other/val 50.00 %",
-        "stage 2 from epoch 5: other/val 100.00 %",
+        "stage 0 from epoch 0: set/train 75 %, other/val 25 %",
+        "stage 1 from epoch 1 after 8 samples: set/train 50 %, other/val 50 %",
+        "stage 2 from epoch 5: other/val 100 %",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -113,7 +113,7 @@ fn plan_and_bench_take_a_schedule_of_splits_other_datasets_and_classes() {
     assert_eq!(had, [22, 10]);
     let classes = ["--schedule", "0: 2,1,1", "--by-class", "--batch", "4", "--work", "read", "--epochs", "1"];
     let text = run(folder, SHARDTOOL, &[&["bench", "set"][..], &classes].concat(), &[]);
-    assert!(text.contains("class00: 12 of its 4 samples since the start, 50.00 % in this stage"), "{text}");
+    assert!(text.contains("class00: 12 samples, 3.0 passes through 4; 50 % in this stage"), "{text}");
     let text = fails(&[&["plan", "set"][..], &members, &["--schedule", "0: 1"]].concat());
     assert!(text.contains("1 weights for 2 members (set/train, other/val)"), "{text}");
     let text = fails(&["plan", "set", "--schedule", "0: 1; later: 2"]);

@@ -1,6 +1,7 @@
 //! Why the stages of a configuration cannot be used.
 
 use crate::options::{Decimal, Start};
+use shardtool_read::ConditionError;
 
 /// Why the stages of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +10,29 @@ pub enum StageProblem {
     /// A source and stages, of which only one can say which samples an epoch shows.
     #[error("both `source` and `stages` say which samples an epoch shows: give one of them")]
     SourceToo,
+    /// No members.
+    #[error("the schedule has no members: give at least one")]
+    NoMembers,
+    /// An id past the samples of the splits.
+    #[error("{member} has the id {id}: the splits have {samples} samples, from 0")]
+    ListedId {
+        /// The member.
+        member: String,
+        /// As given.
+        id: u64,
+        /// Samples of all splits.
+        samples: u64,
+    },
+    /// A condition that cannot be parsed, or does not fit the feature.
+    #[error("stage {stage}: the condition `{condition}` of `where`: {problem}")]
+    Condition {
+        /// Number of the stage, from 0.
+        stage: usize,
+        /// As given.
+        condition: String,
+        /// What is wrong with it.
+        problem: ConditionError,
+    },
     /// A stage has not one weight for each member.
     #[error("stage {stage} has {weights} weights for {} members ({}): give one for each, 0 to leave it out", members.len(), first_names(members))]
     Weights {
@@ -57,14 +81,14 @@ pub enum StageProblem {
         member: String,
     },
     /// A stage that begins at a part of the run, whose length is not known.
-    #[error("stage {stage} begins at {start} of the run: give the run's length, `epochs`")]
+    #[error("stage {stage} begins at {start} of the run: give the epochs of the run (`epochs`, `--run-epochs`)")]
     NoEpochs {
         /// Number of the stage, from 0.
         stage: usize,
         /// As given.
         start: Start,
     },
-    /// A stage that begins too late.
+    /// A stage that begins too late, or not after the one before it.
     #[error("stage {stage} begins at {start}, which {problem}")]
     Start {
         /// Number of the stage, from 0.

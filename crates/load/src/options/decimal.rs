@@ -44,7 +44,7 @@ impl FromStr for Decimal {
             Ok(places) if places <= MOST_PLACES => Ok(Decimal { digits, places }),
             Ok(_) => Err(expected()),
             Err(_) => {
-                let power = u32::try_from(-places).ok().and_then(|power| 10u64.checked_pow(power));
+                let power = u32::try_from(places.unsigned_abs()).ok().and_then(|power| 10u64.checked_pow(power));
                 let digits = power.and_then(|power| digits.checked_mul(power)).ok_or_else(expected)?;
                 Ok(Decimal { digits, places: 0 })
             }
@@ -105,9 +105,23 @@ mod tests {
             assert_eq!(parsed.to_string(), shown, "{text}");
             assert_eq!(shown.parse(), Ok(parsed), "{text}");
         }
-        for text in
-            ["", ".", "-1", "+1", "1,5", "nan", "inf", "1e", "1e20", "123456789012345678901", "1e-999", "0x1", "1 2"]
-        {
+        for text in [
+            "",
+            ".",
+            "-1",
+            "+1",
+            "1,5",
+            "nan",
+            "inf",
+            "1e",
+            "1e20",
+            "123456789012345678901",
+            "1e-999",
+            "10e9223372036854775807",
+            "1e-9223372036854775808",
+            "0x1",
+            "1 2",
+        ] {
             assert!(text.parse::<Decimal>().is_err(), "{text}");
         }
     }

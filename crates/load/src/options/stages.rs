@@ -124,11 +124,14 @@ impl MemberStage {
 }
 
 /// Parses `START: WEIGHT,…` for each stage, separated by `;`. After the weights may follow `where CONDITION`, and more conditions
-/// after `and`.
+/// after `and`: their values hold neither `;` nor ` and `.
 impl FromStr for Stages {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.replace(['\t', '\n', '\r'], " ");
+        // A list may end with a separator.
+        let text = text.trim().strip_suffix(';').unwrap_or(text.trim());
         let stages = text.split(';').map(|stage| {
             let (start, rest) =
                 stage.split_once(':').ok_or_else(|| format!("`{}`: expected START: WEIGHT,WEIGHT,…", stage.trim()))?;

@@ -3,13 +3,14 @@
 mod numbers;
 
 use crate::classes::{class_names, labels};
-use crate::error::{Result, StageProblem};
+use crate::error::{Error, Result, StageProblem};
 use crate::options::{Classes, MemberStage, Members, Stages};
 use crate::splits::Splits;
 use crate::stats::MemberStats;
 use numbers::{start, whole_weights};
 use shardtool_order::{Member, Scheduled, Source, StageWeights};
-use std::collections::BTreeMap;
+use shardtool_read::Split;
+use std::collections::{BTreeMap, HashMap};
 
 /// A stage of a scheduled source.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,16 +28,30 @@ pub struct PlannedStage {
 #[derive(Debug, Clone)]
 pub(crate) struct NamedMembers {
     pub(crate) source: Scheduled,
-    /// One for each member.
-    pub(crate) names: Vec<String>,
+    /// In the order in which the user names members: those without a weight, too.
+    shown: Vec<ShownMember>,
+}
+
+/// A member as the user sees it.
+#[derive(Debug, Clone)]
+struct ShownMember {
+    name: String,
+    /// Samples of the member.
+    len: u64,
+    /// Its number in the source; `None` if no stage uses it.
+    number: Option<usize>,
 }
 
 impl NamedMembers {
     /// Returns the members of a source that is scheduled, which have numbers only.
     pub(crate) fn of_source(source: &Source) -> Option<Self> {
         let Source::Scheduled(source) = source else { return None };
-        let names = (0..source.members().len()).map(|number| format!("member {number}")).collect();
-        Some(NamedMembers { source: source.clone(), names })
+        let shown = source.members().iter().enumerate().map(|(number, member)| ShownMember {
+            name: format!("member {number}"),
+            len: member.len(),
+            number: Some(number),
+        });
+        Some(NamedMembers { source: source.clone(), shown: shown.collect() })
     }
 
     /// Returns what each member has had when the run has delivered everything before position p of an epoch.
@@ -44,14 +59,14 @@ impl NamedMembers {
         let p = p.min(self.source.draws());
         let weights = self.source.weights(self.source.stage_at(epoch, p));
         let sum: u64 = weights.iter().sum();
-        let members = self.names.iter().zip(self.source.members()).zip(self.source.counts(epoch, p)).zip(weights);
-        let stats = |(((name, member), samples), weight): (((&String, &Member), u128), &u64)| MemberStats {
-            name: name.clone(),
-            len: member.len(),
-            samples: u64::try_from(samples).unwrap_or(u64::MAX),
-            share: *weight as f64 / sum as f64,
+        let counts = self.source.counts(epoch, p);
+        let stats = |member: &ShownMember| MemberStats {
+            name: member.name.clone(),
+            len: member.len,
+            samples: member.number.map_or(0, |number| u64::try_from(counts[number]).unwrap_or(u64::MAX)),
+            share: member.number.map_or(0.0, |number| weights[number] as f64 / sum as f64),
         };
-        members.map(stats).collect()
+        self.shown.iter().map(stats).collect()
     }
 
     /// Returns the stages, each with its members.
@@ -59,8 +74,9 @@ impl NamedMembers {
         let stage = |(number, start): (usize, u64)| {
             let weights = self.source.weights(number);
             let sum: u64 = weights.iter().sum();
-            let shares = self.names.iter().zip(weights).filter(|(_, weight)| **weight > 0);
-            let shares = shares.map(|(name, weight)| (name.clone(), *weight as f64 / sum as f64)).collect();
+            let weighted = self.shown.iter().filter_map(|member| Some((member, weights[member.number?])));
+            let shares = weighted.filter(|(_, weight)| *weight > 0);
+            let shares = shares.map(|(member, weight)| (member.name.clone(), weight as f64 / sum as f64)).collect();
             let draws = self.source.draws().max(1);
             PlannedStage { start, at: (start / draws, start % draws), shares }
         };
@@ -71,10 +87,21 @@ impl NamedMembers {
     pub(crate) fn resolve(stages: &Stages, splits: &Splits, classes: &Classes) -> Result<Self> {
         let draws = stages.draws.unwrap_or(splits.len());
         let whole = Whole::new(&stages.members, splits, classes)?;
-        let mut used = Used { whole: &whole, splits, found: vec![], matching: BTreeMap::new() };
-        let mut weighted = Vec::with_capacity(stages.stages.len());
+        if whole.0.is_empty() {
+            return Err(StageProblem::NoMembers.into());
+        }
+        let mut used = Used { whole: &whole, splits, found: vec![], places: HashMap::new(), matching: BTreeMap::new() };
+        let mut weighted: Vec<(u64, Vec<u64>)> = Vec::with_capacity(stages.stages.len());
         for (number, stage) in stages.stages.iter().enumerate() {
             let start = start(number, stage.start, draws, stages.epochs)?;
+            let problem = match weighted.last() {
+                None if start > 0 => Some("is not 0, where the first stage of the list begins"),
+                Some((before, _)) if start <= *before => Some("is not after the stage before it in the list"),
+                _ => None,
+            };
+            if let Some(problem) = problem {
+                return Err(StageProblem::Start { stage: number, start: stage.start, problem }.into());
+            }
             weighted.push((start, used.weights(number, stage)?));
         }
         // A stage has a weight for each member that a later one has added.
@@ -85,8 +112,9 @@ impl NamedMembers {
                 StageWeights { start, weights }
             })
             .collect();
-        let (names, members) = used.found.into_iter().map(|found| (found.name, found.member)).unzip();
-        Ok(NamedMembers { source: Scheduled::new(members, &stages, draws, splits.len())?, names })
+        let shown = shown(&whole, &used.found);
+        let members = used.found.into_iter().map(|found| found.member).collect();
+        Ok(NamedMembers { source: Scheduled::new(members, &stages, draws, splits.len())?, shown })
     }
 }
 
@@ -97,32 +125,52 @@ impl Whole {
     fn new(members: &Members, splits: &Splits, classes: &Classes) -> Result<Self> {
         Ok(Whole(match members {
             Members::Splits => {
-                let ids = splits.ids();
-                splits.as_slice().iter().zip(ids).map(|(split, ids)| (split_name(split), range(ids))).collect()
+                let names = split_names(splits.as_slice());
+                names.into_iter().zip(splits.ids()).map(|(name, ids)| (name, range(ids))).collect()
             }
             Members::Classes => {
                 let (names, labels) = (class_names(splits.as_slice(), classes)?, labels(splits.as_slice(), classes)?);
-                let most = labels.iter().copied().max().unwrap_or(-1);
-                let mut lists = vec![vec![]; names.len().max(usize::try_from(most + 1).unwrap_or(0))];
-                for (id, label) in (0..).zip(labels) {
-                    if let Some(list) = usize::try_from(label).ok().and_then(|label| lists.get_mut(label)) {
-                        list.push(id);
-                    }
+                // Labels without names may be any numbers, of which a list has as many as occur.
+                let mut lists: BTreeMap<i64, Vec<u64>> = (0..).zip(&names).map(|(label, _)| (label, vec![])).collect();
+                for (id, label) in (0..).zip(labels).filter(|(_, label)| *label >= 0) {
+                    lists.entry(label).or_default().push(id);
                 }
-                let name = |class: usize| names.get(class).cloned().unwrap_or_else(|| class.to_string());
-                lists.into_iter().enumerate().map(|(class, ids)| (name(class), Member::List(ids.into()))).collect()
+                let name = |label: i64| {
+                    let name = usize::try_from(label).ok().and_then(|label| names.get(label));
+                    name.cloned().unwrap_or_else(|| format!("class {label}"))
+                };
+                lists.into_iter().map(|(label, ids)| (name(label), Member::List(ids.into()))).collect()
             }
             Members::Lists(lists) => {
                 let name = |number: usize| format!("list {number}");
+                let samples = splits.len();
+                for (number, ids) in lists.iter().enumerate() {
+                    if let Some(&id) = ids.iter().find(|id| **id >= samples) {
+                        return Err(StageProblem::ListedId { member: name(number), id, samples }.into());
+                    }
+                }
                 lists.iter().enumerate().map(|(i, ids)| (name(i), Member::List(ids.clone().into()))).collect()
             }
         }))
     }
 }
 
-fn split_name(split: &shardtool_read::Split) -> String {
-    let folder = split.folder().file_name().map_or_else(String::new, |name| format!("{}/", name.to_string_lossy()));
-    format!("{folder}{}", split.name())
+/// Returns a name for each split: the last part of its folder, or the whole of it if several have that, and the split; a split that is
+/// given twice gets a number.
+fn split_names(splits: &[Split]) -> Vec<String> {
+    let short = |split: &Split| {
+        let folder = split.folder().file_name().map_or_else(String::new, |name| format!("{}/", name.to_string_lossy()));
+        format!("{folder}{}", split.name())
+    };
+    let is_unique = |name: &String| splits.iter().filter(|split| short(split) == *name).count() == 1;
+    let mut names: Vec<String> = vec![];
+    for split in splits {
+        let name = Some(short(split)).filter(is_unique);
+        let name = name.unwrap_or_else(|| format!("{}/{}", split.folder().display(), split.name()));
+        let earlier = names.iter().filter(|other| **other == name || other.starts_with(&format!("{name} ("))).count();
+        names.push(if earlier == 0 { name } else { format!("{name} ({})", earlier + 1) });
+    }
+    names
 }
 
 fn range(ids: std::ops::Range<u64>) -> Member {
@@ -133,9 +181,21 @@ fn range(ids: std::ops::Range<u64>) -> Member {
 struct Found {
     /// Which of the whole members it is, or a part of.
     whole: usize,
-    conditions: Vec<String>,
     name: String,
     member: Member,
+}
+
+/// Returns the members as the user sees them: of each whole member what stages use of it, or itself if none uses it.
+fn shown(whole: &Whole, found: &[Found]) -> Vec<ShownMember> {
+    let mut parts: Vec<Vec<ShownMember>> = whole.0.iter().map(|_| vec![]).collect();
+    for (number, found) in found.iter().enumerate() {
+        let (name, len) = (found.name.clone(), found.member.len());
+        parts[found.whole].push(ShownMember { name, len, number: Some(number) });
+    }
+    for (parts, (name, member)) in parts.iter_mut().zip(&whole.0).filter(|(parts, _)| parts.is_empty()) {
+        parts.push(ShownMember { name: name.clone(), len: member.len(), number: None });
+    }
+    parts.into_iter().flatten().collect()
 }
 
 /// The members that stages use, in the order of their first use: those that later stages add follow, so that a run may be resumed
@@ -144,6 +204,8 @@ struct Used<'a> {
     whole: &'a Whole,
     splits: &'a Splits,
     found: Vec<Found>,
+    /// The place in `found` of a whole member and conditions.
+    places: HashMap<(usize, Vec<String>), usize>,
     /// Of a split and conditions, the ids that meet them.
     matching: BTreeMap<(usize, Vec<String>), Vec<u64>>,
 }
@@ -168,25 +230,26 @@ impl Used<'_> {
 
     /// Returns the place of a member that meets the conditions.
     fn place(&mut self, stage: usize, whole: usize, conditions: &[String]) -> Result<usize> {
-        let is_same = |found: &Found| found.whole == whole && found.conditions == conditions;
-        if let Some(place) = self.found.iter().position(is_same) {
-            return Ok(place);
+        let key = (whole, conditions.to_vec());
+        if let Some(place) = self.places.get(&key) {
+            return Ok(*place);
         }
         let (name, member) = &self.whole.0[whole];
         let (mut name, mut member) = (name.clone(), member.clone());
         if !conditions.is_empty() {
             name = format!("{name} where {}", conditions.join(" and "));
-            member = self.meeting(&member, conditions)?;
+            member = self.meeting(stage, &member, conditions)?;
         }
         if member.len() == 0 {
             return Err(StageProblem::Empty { stage, member: name }.into());
         }
-        self.found.push(Found { whole, conditions: conditions.to_vec(), name, member });
+        self.places.insert(key, self.found.len());
+        self.found.push(Found { whole, name, member });
         Ok(self.found.len() - 1)
     }
 
     /// Returns the samples of a member that meet conditions.
-    fn meeting(&mut self, member: &Member, conditions: &[String]) -> Result<Member> {
+    fn meeting(&mut self, stage: usize, member: &Member, conditions: &[String]) -> Result<Member> {
         let mut ids = vec![];
         for (number, split_ids) in self.splits.ids().enumerate() {
             let concerned = match member {
@@ -201,7 +264,12 @@ impl Used<'_> {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     let split = &self.splits.as_slice()[number];
-                    let own = split.matching(conditions.iter().map(String::as_str))?;
+                    let own = split.matching(conditions.iter().map(String::as_str)).map_err(|error| match error {
+                        shardtool_read::Error::Condition { condition, source } => {
+                            StageProblem::Condition { stage, condition, problem: source }.into()
+                        }
+                        error => Error::from(error),
+                    })?;
                     entry.insert(own.into_iter().map(|id| split_ids.start + id).collect())
                 }
             };

@@ -6,26 +6,30 @@ use crate::options::{Decimal, Start};
 /// The sum to which the weights of a stage are rounded.
 const SUM: u128 = 1 << 20;
 
-/// Returns the position of a run at which a stage begins.
+/// Returns the position of a run at which a stage begins, rounded to the nearest one.
 pub(super) fn start(stage: usize, start: Start, draws: u64, epochs: Option<u64>) -> Result<u64, StageProblem> {
     let too_late = || StageProblem::Start { stage, start, problem: "is later than 2^64 samples" };
     let part = |decimal: Decimal, whole: u128| {
         let scale = 10u128.checked_pow(decimal.places);
         let product = u128::from(decimal.digits).checked_mul(whole).ok_or_else(too_late)?;
-        u64::try_from(scale.map_or(0, |scale| product / scale)).map_err(|_| too_late())
+        let rounded = scale.map_or(Some(0), |scale| Some(product.checked_add(scale / 2)? / scale));
+        rounded.and_then(|position| u64::try_from(position).ok()).ok_or_else(too_late)
     };
-    match start {
-        Start::Samples(samples) => Ok(samples),
-        Start::Epochs(decimal) => part(decimal, draws.into()),
+    let position = match start {
+        Start::Samples(samples) => samples,
+        Start::Epochs(decimal) => part(decimal, draws.into())?,
         Start::Percent(decimal) => {
             let epochs = epochs.ok_or(StageProblem::NoEpochs { stage, start })?;
-            if u128::from(decimal.digits) >= 100 * 10u128.checked_pow(decimal.places).unwrap_or(u128::MAX / 100) {
-                return Err(StageProblem::Start { stage, start, problem: "is not before the end of the run" });
-            }
             // Of a hundredth of the run.
             let run = u128::from(draws).checked_mul(epochs.into()).ok_or_else(too_late)?;
-            part(Decimal { places: decimal.places + 2, ..decimal }, run)
+            part(Decimal { places: decimal.places + 2, ..decimal }, run)?
         }
+    };
+    match epochs.and_then(|epochs| draws.checked_mul(epochs)) {
+        Some(end) if position >= end => {
+            Err(StageProblem::Start { stage, start, problem: "is not before the end of the run" })
+        }
+        _ => Ok(position),
     }
 }
 
@@ -124,12 +128,19 @@ mod tests {
         let at = |text: &str, epochs| start(1, text.parse().unwrap(), 1000, epochs).map_err(|e| e.to_string());
         assert_eq!(at("3", None), Ok(3000));
         assert_eq!(at("2.5", None), Ok(2500));
-        assert_eq!(at("0.0019", None), Ok(1));
+        assert_eq!(at("0.0019", None), Ok(2));
+        assert_eq!(at("0.3333333333333333", None), Ok(333));
+        for places in 30..45 {
+            assert_eq!(at(&format!("1e-{places}%"), Some(3)), Ok(0), "{places}");
+        }
         assert_eq!(at("20%", Some(90)), Ok(18_000));
         assert_eq!(at("33.33%", Some(1)), Ok(333));
         assert_eq!(at("77 samples", None), Ok(77));
         assert!(at("20%", None).unwrap_err().contains("epochs"));
         assert!(at("100%", Some(2)).unwrap_err().contains("100%"));
+        assert!(at("2", Some(2)).unwrap_err().contains("end of the run"));
+        assert!(at("2000 samples", Some(2)).unwrap_err().contains("end of the run"));
+        assert_eq!(at("1999 samples", Some(2)), Ok(1999));
         assert!(at("18446744073709551615", None).unwrap_err().contains("later"));
     }
 }

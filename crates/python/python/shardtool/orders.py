@@ -156,16 +156,16 @@ class Stage:
     def __post_init__(self) -> None:
         if isinstance(self.weights, str) or not isinstance(self.weights, (Sequence, np.ndarray)):
             raise OptionTypeError(f"`weights` is {self.weights!r}: expected a list of numbers, one for each member")
-        numbers = [real("weights", weight) for weight in self.weights]
-        if not all(0 <= number < inf for number in numbers):
-            raise OptionError(f"`weights` is {list(self.weights)}: expected numbers of at least 0")
-        conditions = [self.where] if isinstance(self.where, str) else list(self.where)
-        if not all(isinstance(condition, str) for condition in conditions):
+        given = [self.where] if isinstance(self.where, str) else self.where
+        if not isinstance(given, Sequence) or not all(isinstance(condition, str) for condition in given):
             raise OptionTypeError(f"`where` is {self.where!r}: expected a condition such as 'difficulty<2', or a list of them")
+        # Copies, so that what was checked stays as it is.
+        object.__setattr__(self, "weights", tuple(self.weights))
+        object.__setattr__(self, "where", tuple(given))
+        self._json()
 
     def _json(self) -> dict[str, Any]:
-        conditions = [self.where] if isinstance(self.where, str) else list(self.where)
-        return {"weights": [_digits(weight) for weight in self.weights], "where": conditions}
+        return {"weights": [_digits("weights", weight) for weight in self.weights], "where": list(self.where)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,8 @@ class Scheduled:
     ----------
     stages
         Weights, or a `Stage`, by where the stage begins: a number of epochs such as `3` or `2.5`, a share of the run such as `"20%"`
-        (with `epochs`), or a number of samples such as `"90000 samples"`. The first begins at 0.
+        (with `epochs`), or a number of samples such as `"90000 samples"`, in ascending order from 0. A part of an epoch is rounded to the
+        nearest sample.
     members
         What has a share: `"splits"`, each split or view of the loader; `"classes"`, each class of the labels in the order of its id; or
         a list of members, each ids `[n]` or a mask `[len]` over the samples of all splits.
@@ -203,19 +204,27 @@ class Scheduled:
     def __post_init__(self) -> None:
         if not isinstance(self.stages, Mapping) or not self.stages:
             raise OptionTypeError(f"`stages` is {self.stages!r}: expected weights by start, such as {{0: [9, 1], 3: [1, 1]}}")
-        for start in self.stages:
-            if not isinstance(start, str) and not 0 <= real("stages", start) < inf:
-                raise OptionError(f"`stages` has {start!r}: expected a number of epochs, \"20%\", or \"90000 samples\"")
-        self._stages()
-        if isinstance(self.members, str) and self.members not in ("splits", "classes"):
-            raise OptionError(f"`members` is {self.members!r}: expected \"splits\", \"classes\", or a list of ids for each member")
+        copies = {start: stage if isinstance(stage, Stage) else Stage(stage) for start, stage in self.stages.items()}
+        object.__setattr__(self, "stages", copies)
+        expected = '"splits", "classes", or a list of ids for each member'
+        if isinstance(self.members, str):
+            if self.members not in ("splits", "classes"):
+                raise OptionError(f"`members` is {self.members!r}: expected {expected}")
+        elif not isinstance(self.members, Sequence):
+            raise OptionTypeError(f"`members` is {self.members!r}: expected {expected}")
+        else:
+            object.__setattr__(self, "members", tuple(self.members))
         self._draws()
+        for start, _ in self._stages():
+            if self.draws == inf and start != "0" and not start.rstrip().endswith("samples"):
+                raise OptionError(f"`stages` has {start!r}, but `draws` is inf, one epoch without an end: say where the stage begins in "
+                                  "samples, such as \"90000 samples\"")
         if self.epochs is not None:
             whole("epochs", self.epochs, 1)
 
     def _stages(self) -> list[tuple[str, Stage]]:
-        starts = [start if isinstance(start, str) else _digits(start) for start in self.stages]
-        return [(start, s if isinstance(s, Stage) else Stage(s)) for start, s in zip(starts, self.stages.values())]
+        starts = [start if isinstance(start, str) else _digits("stages", start) for start in self.stages]
+        return [(start, stage) for start, stage in zip(starts, self.stages.values()) if isinstance(stage, Stage)]
 
     def _draws(self) -> int | None:
         return 2**62 if self.draws == inf else None if self.draws is None else whole("draws", self.draws, 1, 2**63)
@@ -275,9 +284,15 @@ def _scaled(weights: np.ndarray) -> np.ndarray:
     return np.where(weights > 0, np.maximum(scaled, 1), 0)
 
 
-def _digits(number: float) -> str:
-    """Returns a number as it is written."""
-    return str(int(number)) if isinstance(number, Integral) else repr(float(number))
+def _digits(name: str, number: float) -> str:
+    """Returns a number of at least 0 as it is written."""
+    if isinstance(number, Integral) and not isinstance(number, bool):
+        return str(whole(name, number))
+    found = real(name, number)
+    if not 0 <= found < inf:
+        raise OptionError(f"`{name}` has {number!r}: expected finite numbers of at least 0")
+    # Not -0.0.
+    return repr(abs(found))
 
 
 def _ids(name: str, given: ArrayLike, splits: Sequence[Split]) -> np.ndarray:

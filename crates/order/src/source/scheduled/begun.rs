@@ -1,65 +1,66 @@
 //! What a resume state says about the stages that a run has begun; later ones may be changed between runs.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::Scheduled;
 use shardtool_format::checksum::crc32c;
 
 /// Stages of which a state has a mark: the last ones that the run has begun.
-const MARKED: usize = 20;
+const MARKED: usize = 19;
 
-/// Marks of the stages that a run has begun, by which a refusal names the first that differs: of each of the last 20 the lower 16
-/// bits of a CRC32C.
-#[derive(Clone, Copy, Debug)]
+/// How many stages a run has begun, and marks of the last 19, by which a refusal names the first that differs: the lower 16 bits of
+/// a CRC32C of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageMarks {
+    /// 1 to [`MAX_STAGES`](super::MAX_STAGES).
+    begun: u16,
+    /// In the order of the stages; the rest is 0.
     marks: [u16; MARKED],
-    len: usize,
-    /// Number of the first marked stage; 0 if it was parsed, since the text of a state does not have it.
-    first: usize,
 }
-
-impl PartialEq for StageMarks {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_slice() == other.as_slice()
-    }
-}
-
-impl Eq for StageMarks {}
 
 impl StageMarks {
     /// Parses the member of a resume state; `None` if it has another form.
     pub(crate) fn parse(digits: &str) -> Option<Self> {
-        let (stages, rest) = digits.as_bytes().as_chunks::<4>();
-        if stages.is_empty() || stages.len() > MARKED || !rest.is_empty() {
+        let (groups, rest) = digits.as_bytes().as_chunks::<4>();
+        let is_hex = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+        if !rest.is_empty() || !digits.bytes().all(|digit| is_hex(&digit)) {
             return None;
         }
-        let mut marks = [0; MARKED];
-        for (mark, digits) in marks.iter_mut().zip(stages) {
-            if !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-                return None;
-            }
-            *mark = u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
+        let mut numbers = groups.iter().map_while(|digits| u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+        let begun = numbers.next().filter(|begun| *begun > 0)?;
+        let mut found = StageMarks { begun, marks: [0; MARKED] };
+        if groups.len() != 1 + found.stages().len() {
+            return None;
         }
-        Some(StageMarks { marks, len: stages.len(), first: 0 })
+        found.marks.iter_mut().zip(numbers).for_each(|(mark, number)| *mark = number);
+        Some(found)
     }
 
-    fn as_slice(&self) -> &[u16] {
-        &self.marks[..self.len]
+    /// Returns the numbers of the marked stages.
+    fn stages(&self) -> Range<usize> {
+        let begun = usize::from(self.begun);
+        begun.saturating_sub(MARKED)..begun
     }
 
-    /// Returns the number of the first stage of this run whose mark differs from that of a state; `None` if all are equal.
+    fn mark(&self, stage: usize) -> u16 {
+        self.marks[stage - self.stages().start]
+    }
+
+    /// Returns the number of the first stage that differs from those of `state`, as far as both have marks; `None` if all are equal.
     pub(crate) fn first_difference(&self, state: &Self) -> Option<usize> {
-        let (own, others) = (self.as_slice(), state.as_slice());
-        let differs = own.iter().zip(others).position(|(own, other)| own != other);
-        let number = differs.or((own.len() != others.len()).then_some(own.len().min(others.len())));
-        number.map(|number| self.first + number)
+        let (own, others) = (self.stages(), state.stages());
+        let mut common = own.start.max(others.start)..own.end.min(others.end);
+        let differs = common.find(|stage| self.mark(*stage) != state.mark(*stage));
+        differs.or((own.end != others.end).then_some(own.end.min(others.end)))
     }
 }
 
-/// Writes four lower-case hex digits for each stage.
+/// Writes the number of stages and each mark as four lower-case hex digits.
 impl fmt::Display for StageMarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_slice().iter().try_for_each(|mark| write!(f, "{mark:04x}"))
+        write!(f, "{:04x}", self.begun)?;
+        self.stages().try_for_each(|stage| write!(f, "{:04x}", self.mark(stage)))
     }
 }
 
@@ -87,12 +88,11 @@ impl Scheduled {
 
     /// Returns the marks of the first `begun` stages.
     pub(crate) fn marks(&self, begun: usize) -> StageMarks {
-        let first = begun.saturating_sub(MARKED);
-        let last = &self.0.stages[first..begun];
-        let mut marks = [0; MARKED];
-        for (mark, stage) in marks.iter_mut().zip(last) {
+        let mut found = StageMarks { begun: begun as u16, marks: [0; MARKED] };
+        let last = &self.0.stages[found.stages()];
+        for (mark, stage) in found.marks.iter_mut().zip(last) {
             *mark = crc32c(stage.canonical_json().as_bytes()) as u16;
         }
-        StageMarks { marks, len: last.len(), first }
+        found
     }
 }

@@ -20,7 +20,9 @@ pub use member::Member;
 pub use stage::StageWeights;
 
 /// The largest number of members.
-pub(crate) const MAX_MEMBERS: usize = 1 << 16;
+const MAX_MEMBERS: usize = 1 << 16;
+/// The largest number of stages.
+const MAX_STAGES: usize = (1 << 16) - 1;
 
 /// A source whose members have shares that change within a run. The position in the run decides the stage, the stage and the
 /// position decide the member, and each member goes through its samples in passes, from stage to stage without a break. Holds 6
@@ -59,6 +61,9 @@ impl Scheduled {
     pub fn new(members: Vec<Member>, stages: &[StageWeights], draws: u64, split_len: u64) -> Result<Self, Error> {
         if members.is_empty() || members.len() > MAX_MEMBERS {
             return Err(Error::ScheduleMembers { count: members.len() });
+        }
+        if stages.len() > MAX_STAGES {
+            return Err(Error::ScheduleStages { count: stages.len() });
         }
         members.iter().try_for_each(|member| member.check(split_len))?;
         let mut timed: Vec<TimedStage> = Vec::with_capacity(stages.len());

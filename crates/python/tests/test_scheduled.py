@@ -244,7 +244,7 @@ def test_what_cannot_be_meant_is_refused_by_name(splits):
     refused("expected where it begins", st.Scheduled({0: [1, 1, 1], "soon": [1, 0, 0]}))
     refused("stage 0 has a weight for two/train where difficulty>50", st.Scheduled({0: st.Stage([0, 1, 0], where="difficulty>50")}))
     refused("stage 0.*hardness", st.Scheduled({0: st.Stage([1, 1, 0], where="hardness>50")}))
-    refused("stage 1.*difficulty is int64", st.Scheduled({0: [1, 1, 1], 1: st.Stage([1, 1, 0], where="difficulty<x")}))
+    refused("stage 1.*difficulty.* is int64", st.Scheduled({0: [1, 1, 1], 1: st.Stage([1, 1, 0], where="difficulty<x")}))
     refused(r"members\[0\].*shape", st.Scheduled({0: [1, 1]}, members=[np.ones(5, bool), [1]]))
     refused("id 31", st.Scheduled({0: [1, 1]}, members=[[31], [1]]))
     refused("stage 0 has a weight for list 0", st.Scheduled({0: [1, 1]}, members=[[], [1]]))

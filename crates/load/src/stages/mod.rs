@@ -230,7 +230,11 @@ impl Used<'_> {
 
     /// Returns the place of a member that meets the conditions.
     fn place(&mut self, stage: usize, whole: usize, conditions: &[String]) -> Result<usize> {
-        let key = (whole, conditions.to_vec());
+        // Their order does not matter.
+        let mut sorted = conditions.to_vec();
+        sorted.sort();
+        sorted.dedup();
+        let key = (whole, sorted);
         if let Some(place) = self.places.get(&key) {
             return Ok(*place);
         }

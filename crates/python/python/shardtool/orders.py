@@ -148,7 +148,8 @@ class Mixture:
 @dataclass(frozen=True)
 class Stage:
     """A stage of a `Scheduled` source: `weights`, one for each member, and perhaps conditions `where`, such as `"difficulty<2"`, which
-    samples of this stage all meet. The samples of a member that meet them are another member, with its own passes."""
+    samples of this stage all meet. The samples of a member that meet them are another member, with its own passes: the same
+    one in all stages with the same conditions."""
 
     weights: Sequence[float]
     where: str | Sequence[str] = ()
@@ -227,7 +228,7 @@ class Scheduled:
         return [(start, stage) for start, stage in zip(starts, self.stages.values()) if isinstance(stage, Stage)]
 
     def _draws(self) -> int | None:
-        return 2**62 if self.draws == inf else None if self.draws is None else whole("draws", self.draws, 1, 2**63)
+        return 2**62 if self.draws == inf else None if self.draws is None else whole("draws", self.draws, 1, 2**62)
 
     def _json(self, splits: Sequence[Split]) -> dict[str, Any]:
         """Returns the option `stages` of the native loader."""

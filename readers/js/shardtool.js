@@ -17,7 +17,8 @@ export {
   mixtureSource,
   weightedSource,
 } from "./order-sources.js";
-export { Schedule, checkResume, formatState, parseState, substitutePositions } from "./order-steps.js";
+export { checkResume, formatState, parseState } from "./order-states.js";
+export { Schedule, substitutePositions } from "./order-steps.js";
 export { DataRecord } from "./record.js";
 export { Shard } from "./shard.js";
 export { FileSource, HttpSource } from "./sources.js";

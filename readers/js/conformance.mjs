@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { dataView, hex, hex32 } from "./bytes.js";
 import { REQUIRED_COLUMNS } from "./index.js";
 import { JsonNumber, JsonObject, parseJson } from "./json.js";
+import { numbersCrc } from "./order-sources.js";
 import * as shardtool from "./shardtool.js";
 
 const { Damage, Refusal, crc32c } = shardtool;
@@ -234,6 +235,8 @@ function makeSource(source, records) {
       return shardtool.weightedSource(source.weights, source.draws);
     case "mixture":
       return shardtool.mixtureSource(source.datasets, source.draws);
+    case "scheduled":
+      return shardtool.scheduledSource(source.members, source.stages, source.draws, source.split);
     default:
       throw new RangeError(`unknown source ${source.kind}`);
   }
@@ -266,6 +269,10 @@ const VECTORS = {
     });
     return { key: hex64(bits), y };
   },
+  turns({ weights }) {
+    const turns = Array.from(shardtool.stageTurns(weights));
+    return { turns, turns_crc32c: numbersCrc(turns.map(BigInt)) };
+  },
   orders({ len, position = [], ...options }) {
     const order = new shardtool.Order({ ...options, length: len });
     return { place: position.map((q) => order.at(q)) };
@@ -281,6 +288,7 @@ const VECTORS = {
     const rows = Array.from({ length: Number(given.world) }, (_, rank) => schedule.rows(epoch, p, rank));
     const marks = { sample: "", repeated: "+" };
     const isMasked = ({ kind }) => kind === "masked";
+    const { source } = schedule;
     return {
       remainder: schedule.remainder,
       steps_left: schedule.stepsLeft(p),
@@ -288,6 +296,9 @@ const VECTORS = {
       after: schedule.after(epoch, p),
       rows: rows.map((batch) => batch.map((row) => (isMasked(row) ? "-" : marks[row.kind] + row.position))),
       ids: rows.map((batch) => batch.map((row) => row.id)),
+      json: source.json,
+      crc32c: source.checksum,
+      counts: source.counts?.(epoch, p).map(String) ?? null,
       augment: rows.map((batch) =>
         batch.map((row) => {
           return isMasked(row) ? null : hex64(shardtool.draw(schedule.augmentKey(epoch, row.sourcePosition), 0));
@@ -296,6 +307,10 @@ const VECTORS = {
     };
   },
   substitutes({ epoch, len, seed, position, p, rank, row, ...given }) {
+    if (given.source?.kind === "scheduled") {
+      const candidates = makeSchedule({ ...given, seed }).substitutes(epoch, position);
+      return { candidates: candidates.map(({ id }) => id) };
+    }
     if (row === undefined) return { candidates: shardtool.substitutePositions(len, seed, epoch, position) };
     const schedule = makeSchedule({ ...given, seed });
     const bad = schedule.row(epoch, p, rank, row);
@@ -311,13 +326,19 @@ const VECTORS = {
     makeSchedule(given);
     return { refused: null };
   },
-  states({ source, fingerprints, ...state }) {
+  states({ source, fingerprints, split_lens, ...state }) {
+    if (split_lens) {
+      const { epoch, p } = state;
+      const splits = fingerprints.map((fingerprint, i) => [fingerprint, split_lens[i]]);
+      return { json: shardtool.formatState(shardtool.runState(makeSchedule({ ...state, source }), epoch, p, splits)) };
+    }
     if (fingerprints) return { mixture: shardtool.mixtureFingerprint(fingerprints) };
     return { json: shardtool.formatState({ ...state, source: hex32(crc32c(new TextEncoder().encode(source))) }) };
   },
-  resumes({ state, fingerprint, ...given }) {
+  resumes({ state, fingerprint, fingerprints, split_lens, ...given }) {
+    const splits = fingerprint ?? fingerprints.map((one, i) => [one, split_lens[i]]);
     return {
-      resume: shardtool.checkResume(shardtool.parseState(state), makeSchedule(given), fingerprint),
+      resume: shardtool.checkResume(shardtool.parseState(state), makeSchedule(given), splits),
       refused: null,
     };
   },
@@ -327,30 +348,18 @@ function hex64(value) {
   return value.toString(16).padStart(16, "0");
 }
 
-/** Returns the kind of a vector by its inputs. */
-function vectorKind(given) {
-  const has = (name) => Object.hasOwn(given, name);
-  if (has("domain")) return "keys";
-  if (has("state")) return "resumes";
-  if (has("fingerprint") || has("fingerprints")) return "states";
-  if (has("place")) return "sources";
-  if (has("row") || (has("position") && !Array.isArray(given.position))) return "substitutes";
-  if (has("batch")) return has("p") ? "steps" : "refusals";
-  return has("order") ? "orders" : "permutations";
-}
-
 async function order(path) {
   for (const line of (await readFile(path, "utf8")).split("\n")) {
     if (line.trim() === "") continue;
-    const { vector, ...given } = fromJson(parseJson(line));
-    const kind = vector ?? vectorKind(given);
+    const { vector: kind, ...given } = fromJson(parseJson(line));
     try {
       print(VECTORS[kind](given));
     } catch (error) {
       if (!(error instanceof Refusal) && !(error instanceof RangeError)) throw error;
       // A parameter out of range is refused without a name.
       const refused = error.reason ?? "";
-      print(kind === "resumes" ? { resume: null, refused } : { refused });
+      const { stage } = error;
+      print(kind === "resumes" ? { resume: null, refused, ...(stage === undefined ? {} : { stage }) } : { refused });
     }
   }
 }

@@ -5,7 +5,7 @@ import { MAX_SAMPLES, Refusal, orderKey, parameter } from "./order.js";
 
 /**
  * @typedef {object} OrderSource
- * @property {"all"|"list"|"balanced"|"weighted"|"mixture"} kind kind of the source
+ * @property {"all"|"list"|"balanced"|"weighted"|"mixture"|"scheduled"} kind kind of the source
  * @property {bigint} samples M, the samples of the split or splits; ids are [0, M)
  * @property {bigint} length N, the number of source positions
  * @property {function(): void} check throws a {@link Refusal} if the source fails a check; call it before `at`
@@ -14,8 +14,13 @@ import { MAX_SAMPLES, Refusal, orderKey, parameter } from "./order.js";
  * @property {string} checksum the source checksum, eight hex digits
  */
 
-/** Computes the CRC32C of numbers, each as eight little-endian bytes. */
-function numbersCrc(numbers) {
+/**
+ * Computes the CRC32C of numbers, each as eight little-endian bytes.
+ *
+ * @param {Iterable<bigint>} numbers u64 each
+ * @returns {string} eight hex digits
+ */
+export function numbersCrc(numbers) {
   const bytes = new Uint8Array(8);
   const view = new DataView(bytes.buffer);
   let crc = 0;
@@ -26,8 +31,13 @@ function numbersCrc(numbers) {
   return hex32(crc);
 }
 
-/** Completes a source: lengths that are too large, the canonical JSON and its checksum. */
-function makeSource({ kind, samples, length, json, at, check = () => {} }) {
+/**
+ * Completes a source: lengths that are too large, the canonical JSON and its checksum.
+ *
+ * @param {object} source its members, `check` with the checks of this kind only, `json` as a function
+ * @returns {OrderSource} the source
+ */
+export function makeSource({ kind, samples, length, json, at, check = () => {} }) {
   return {
     kind,
     samples,

@@ -1,7 +1,8 @@
 // Resume states: where a run continues (order-spec.md, section "Resume state").
 
 import { JsonError, JsonNumber, JsonObject, parseJson } from "./json.js";
-import { ORDERS, Refusal } from "./order.js";
+import { mixtureFingerprint } from "./order-sources.js";
+import { ORDERS, Refusal, parameter } from "./order.js";
 
 const MAX_U32 = (1n << 32n) - 1n;
 const MAX_U64 = (1n << 64n) - 1n;
@@ -12,11 +13,13 @@ const MAX_STATE = 4096;
 /**
  * @typedef {object} ResumeState
  * @property {string} fingerprint fingerprint of the split or splits, eight hex digits
- * @property {string} source the source checksum, eight hex digits
+ * @property {string} source the source checksum, eight hex digits; of a scheduled source, that of what has begun
+ * @property {?string} stages four hex digits for each of the last 20 stages that have begun; null for other sources
  * @property {string} order name of the order
  * @property {?bigint} run L, for interleaved, otherwise null
  * @property {?bigint} window C, for interleaved, otherwise null
  * @property {?bigint} world R under policy `shard`, otherwise null
+ * @property {?string} batching the batching checksum, eight hex digits, otherwise null; this reader makes no such run
  * @property {bigint} seed u64
  * @property {bigint} epoch u64
  * @property {bigint} p positions delivered in the epoch
@@ -28,16 +31,66 @@ const MAX_STATE = 4096;
  * @param {ResumeState} state the state; absent members are as null
  * @returns {string} one line of canonical JSON
  */
-export function formatState({ fingerprint, source, order, run, window, world, seed, epoch, p }) {
+export function formatState({ fingerprint, source, stages, order, run, window, world, batching, seed, epoch, p }) {
   const optional = (name, value) => (value === null || value === undefined ? "" : `"${name}":${value},`);
+  const text = (name, value) => optional(name, typeof value === "string" ? `"${value}"` : value);
   return (
-    `{"version":1,"fingerprint":"${fingerprint}","source":"${source}","order":"${order}",` +
-    `${optional("run", run)}${optional("window", window)}${optional("world", world)}` +
+    `{"version":1,"fingerprint":"${fingerprint}","source":"${source}",${text("stages", stages)}"order":"${order}",` +
+    `${optional("run", run)}${optional("window", window)}${optional("world", world)}${text("batching", batching)}` +
     `"seed":${seed},"epoch":${epoch},"p":${p}}`
   );
 }
 
-/** Members of a state after `version`: least and greatest value of numbers, and whether they may be absent. */
+/**
+ * Describes where a run is.
+ *
+ * @param {import("./order-steps.js").Schedule} schedule the configuration of the run
+ * @param {number|bigint} epoch u64
+ * @param {number|bigint} p positions delivered in the epoch
+ * @param {string|Array<[string, number|bigint]>} splits fingerprint of the run's split, or fingerprint and samples of
+ *   each of its splits
+ * @returns {ResumeState} the state, for `formatState`
+ * @throws {RangeError} if the splits do not have the samples of the source
+ */
+export function runState(schedule, epoch, p, splits) {
+  const { source, order, run = null, window = null, seed } = schedule;
+  const place = { epoch: parameter("epoch", epoch), p: parameter("p", p) };
+  const begun = source.kind === "scheduled" ? source.begun(place.epoch, place.p) : null;
+  return {
+    fingerprint: typeof splits === "string" ? splits : splitsFingerprint(splits, source, begun),
+    source: begun ? begun.source : source.checksum,
+    stages: begun && begun.stages,
+    order,
+    run,
+    window,
+    world: schedule.shares ? schedule.world : null,
+    batching: null,
+    seed,
+    ...place,
+  };
+}
+
+/** Computes the fingerprint of splits; of a scheduled source, of those up to the last one with an id that matters. */
+function splitsFingerprint(splits, source, begun) {
+  let total = 0n;
+  const ends = splits.map(([, samples]) => (total += parameter("samples", samples)));
+  if (total !== source.samples)
+    throw new RangeError(`the splits have ${total} samples, expected the ${source.samples} of the source`);
+  const count = begun ? ends.findIndex((end) => end >= begun.end) + 1 : splits.length;
+  const fingerprints = splits.slice(0, count).map(([fingerprint]) => fingerprint);
+  return count === 1 ? fingerprints[0] : mixtureFingerprint(fingerprints);
+}
+
+/** Members of a state after `version` that are strings: their form, and whether they may be absent. */
+const STATE_TEXTS = {
+  fingerprint: [/^[0-9a-f]{8}$/, "eight hex digits", false],
+  source: [/^[0-9a-f]{8}$/, "eight hex digits", false],
+  stages: [/^([0-9a-f]{4}){1,20}$/, "four hex digits for each of 1 to 20 stages", true],
+  order: [/^(sequential|shuffled|interleaved)$/, ORDERS.join(", "), false],
+  batching: [/^[0-9a-f]{8}$/, "eight hex digits", true],
+};
+
+/** Members of a state after `version` that are numbers: least and greatest value, and whether they may be absent. */
 const STATE_NUMBERS = {
   run: [1n, MAX_U32, true],
   window: [1n, MAX_U32, true],
@@ -76,10 +129,12 @@ export function parseState(text) {
   const version = number("version", 0n, MAX_U64);
   if (version !== 1n) refuse("StateVersion", `version ${version}, expected 1`);
   const state = {};
-  for (const name of ["fingerprint", "source", "order"]) {
+  for (const [name, [, , isOptional]] of Object.entries(STATE_TEXTS)) {
     const values = object.all(name);
-    if (values.length !== 1 || typeof values[0] !== "string") refuse("StateJson", `member ${name} is not one string`);
-    state[name] = values[0];
+    const isAbsent = isOptional && values.length === 0;
+    if (!isAbsent && (values.length !== 1 || typeof values[0] !== "string"))
+      refuse("StateJson", `member ${name} is not one string`);
+    state[name] = isAbsent ? null : values[0];
   }
   for (const [name, [min, max, isOptional]] of Object.entries(STATE_NUMBERS)) {
     state[name] = isOptional && object.all(name).length === 0 ? null : number(name, min, max);
@@ -87,14 +142,13 @@ export function parseState(text) {
   for (const [name] of object.members) {
     if (name !== "version" && !Object.hasOwn(state, name)) refuse("StateJson", `unknown member ${name}`);
   }
-  if (!ORDERS.includes(state.order)) refuse("StateMember", `unknown order ${state.order}`);
   const isInterleaved = state.order === "interleaved";
   if ((state.run !== null) !== isInterleaved || (state.window !== null) !== isInterleaved) {
     refuse("StateMember", `run and window with order ${state.order}`);
   }
-  for (const name of ["fingerprint", "source"]) {
-    if (!/^[0-9a-f]{8}$/.test(state[name]))
-      refuse("StateMember", `${name} is ${state[name]}, expected eight hex digits`);
+  for (const [name, [form, expected]] of Object.entries(STATE_TEXTS)) {
+    if (state[name] !== null && !form.test(state[name]))
+      refuse("StateMember", `${name} is ${state[name]}, expected ${expected}`);
   }
   return state;
 }
@@ -104,23 +158,43 @@ export function parseState(text) {
  *
  * @param {ResumeState} state the state
  * @param {import("./order-steps.js").Schedule} schedule the configuration of the run
- * @param {string} fingerprint fingerprint of the run's split or splits
+ * @param {string|Array<[string, number|bigint]>} splits fingerprint of the run's split or splits, or fingerprint and
+ *   samples of each split; a scheduled source of several splits needs the latter
  * @returns {[bigint, bigint]} epoch and p of the next step
- * @throws {Refusal} `StateFingerprint`, `StateSource`, `StateOrder`, `StateSeed`, `StateWorld` or `StatePosition`
+ * @throws {Refusal} `StateStages` (with the member `stage`, the number of the first stage that differs),
+ *   `StateFingerprint`, `StateSource`, `StateOrder`, `StateSeed`, `StateWorld`, `StateBatching` or `StatePosition`
  */
-export function checkResume(state, schedule, fingerprint) {
+export function checkResume(state, schedule, splits) {
+  const expected = runState(schedule, state.epoch, state.p, splits);
+  if (state.stages !== null && expected.stages !== null) compareStages(state, expected, schedule.source);
   const compare = (reason, found, expected) => {
     if (found !== expected) throw new Refusal(reason, `the state has ${found}, the run ${expected}`);
   };
-  compare("StateFingerprint", state.fingerprint, fingerprint);
-  compare("StateSource", state.source, schedule.source.checksum);
+  compare("StateFingerprint", state.fingerprint, expected.fingerprint);
+  compare("StateSource", state.source, expected.source);
   const orderOf = ({ order, run, window }) => (order === "interleaved" ? `${order} ${run} ${window}` : order);
-  compare("StateOrder", orderOf(state), orderOf(schedule));
-  compare("StateSeed", state.seed, schedule.seed);
-  if (state.p > 0n) compare("StateWorld", state.world, schedule.shares ? schedule.world : null);
+  compare("StateOrder", orderOf(state), orderOf(expected));
+  compare("StateSeed", state.seed, expected.seed);
+  if (state.p > 0n) {
+    compare("StateWorld", state.world, expected.world);
+    compare("StateBatching", state.batching, expected.batching);
+  }
   const most = schedule.shares ? schedule.world * schedule.most : schedule.source.length;
   if (state.p > most || (schedule.shares && state.p % schedule.world !== 0n)) {
     throw new Refusal("StatePosition", `the state has p ${state.p}, the epoch has ${most} positions`);
   }
   return schedule.next(state.epoch, state.p);
+}
+
+/** Refuses a state with other stages; the error names the first that differs. */
+function compareStages(state, expected, source) {
+  const [found, wanted] = [state.stages, expected.stages];
+  if (found === wanted) return;
+  const first = source.begun(state.epoch, state.p).count - wanted.length / 4;
+  let i = 0;
+  while (found.slice(4 * i, 4 * i + 4) === wanted.slice(4 * i, 4 * i + 4)) i++;
+  const stage = first + i;
+  const digits = (text) => text.slice(4 * i, 4 * i + 4) || "no such stage";
+  const what = `stage ${stage}: the state has ${digits(found)}, the run ${digits(wanted)}`;
+  throw Object.assign(new Refusal("StateStages", what), { stage });
 }

@@ -1,14 +1,12 @@
 // Steps, replicas, substitutes and augmentation (order-spec.md).
 
+import { substitutePositions } from "./order-substitutes.js";
 import { MAX_SAMPLES, ORDERS, Order, Refusal, orderKey, parameter } from "./order.js";
 
 const POLICIES = ["sample", "shard", "off"];
 const REMAINDERS = ["drop", "pad", "mask"];
 const MAX_U32 = (1n << 32n) - 1n;
 const MAX_U64 = (1n << 64n) - 1n;
-
-/** How many substitutes a bad sample has. */
-const SUBSTITUTES = 16;
 
 /**
  * @typedef {object} Row
@@ -217,10 +215,15 @@ export class Schedule {
    * @returns {{sourcePosition: bigint, id: bigint}} source position and id
    */
   sample(epoch, position, rank = 0n) {
+    const number = BigInt(epoch);
+    if (this.#isScheduled) {
+      const q = parameter("position", position, 0n, this.source.length - 1n);
+      return { sourcePosition: q, id: this.source.at(q, this.seed, number, this) };
+    }
     const replica = this.shares ? BigInt(rank) : 0n;
-    const place = this.#order(BigInt(epoch), replica).at(position);
+    const place = this.#order(number, replica).at(position);
     const sourcePosition = this.shares ? this.#sourcePosition(replica, place) : place;
-    return { sourcePosition, id: this.source.at(sourcePosition, this.seed, BigInt(epoch)) };
+    return { sourcePosition, id: this.source.at(sourcePosition, this.seed, number) };
   }
 
   /**
@@ -229,9 +232,15 @@ export class Schedule {
    * @param {number|bigint} epoch u64
    * @param {number|bigint} position q of the bad sample
    * @param {number|bigint} [rank] r; matters under policy `shard` only
-   * @returns {Array<{position: bigint, sourcePosition: bigint, id: bigint}>} up to 16 candidates, in the order to try
+   * @returns {Array<{position: bigint, sourcePosition: bigint, id: bigint}>} up to 16 candidates, in the order to try;
+   *   those of a scheduled source are of the same pass of its member, and have the bad sample's positions
    */
   substitutes(epoch, position, rank = 0n) {
+    if (this.#isScheduled) {
+      const q = parameter("position", position, 0n, this.source.length - 1n);
+      const ids = this.source.substitutes(q, this.seed, BigInt(epoch), this);
+      return ids.map((id) => ({ position: q, sourcePosition: q, id }));
+    }
     const r = BigInt(rank);
     return substitutePositions(this.#length(r), this.#seed(r), epoch, position).map((candidate) => ({
       position: candidate,
@@ -248,6 +257,11 @@ export class Schedule {
    */
   augmentKey(epoch, sourcePosition) {
     return orderKey("augment", this.seed, epoch, sourcePosition);
+  }
+
+  /** Returns whether the order is that of the passes of members, and positions are source positions. */
+  get #isScheduled() {
+    return this.source.kind === "scheduled";
   }
 
   #seed(rank) {
@@ -312,21 +326,4 @@ function shardRanges(source, records) {
     id += count;
     return [start, positionOf(id)];
   });
-}
-
-/**
- * Lists the positions of substitutes.
- *
- * @param {number|bigint} length N, positions of the order
- * @param {number|bigint} seed u64; under policy `shard` the replica's own
- * @param {number|bigint} epoch u64
- * @param {number|bigint} position q of the bad sample
- * @returns {bigint[]} 16 positions in the order to try; none if N is 1
- */
-export function substitutePositions(length, seed, epoch, position) {
-  const n = parameter("length", length, 1n, MAX_SAMPLES);
-  const q = parameter("position", position, 0n, n - 1n);
-  if (n === 1n) return [];
-  const stride = 1n + (orderKey("spare", seed, epoch, q) % (n - 1n));
-  return Array.from({ length: SUBSTITUTES }, (_, i) => (q + BigInt(i + 1) * stride) % n);
 }

@@ -9,7 +9,7 @@ export const MAX_SAMPLES = 1n << 63n;
 /** Up to this size a permutation is a table. */
 const TABLE_SIZE = 4096n;
 
-const DOMAINS = ["shuffled", "blocks", "window", "pack", "shard", "spare", "weighted", "augment"];
+const DOMAINS = ["shuffled", "blocks", "window", "pack", "shard", "spare", "weighted", "augment", "member"];
 
 /** Names of orders. */
 export const ORDERS = ["sequential", "shuffled", "interleaved"];
@@ -62,7 +62,8 @@ function scale(word, bound) {
 /**
  * Computes a key.
  *
- * @param {string} domain one of `shuffled`, `blocks`, `window`, `pack`, `shard`, `spare`, `weighted`, `augment`
+ * @param {string} domain one of `shuffled`, `blocks`, `window`, `pack`, `shard`, `spare`, `weighted`, `augment`,
+ *   `member`
  * @param {number|bigint} seed u64
  * @param {number|bigint} epoch u64
  * @param {number|bigint} tweak u64

@@ -8,6 +8,7 @@ export { DecodeError, arrayNames, decodeArray, decodePixels, detectFormat } from
 export { Column } from "./index.js";
 export { fingerprint, parseManifest } from "./manifest.js";
 export { Order, Permutation, Refusal, draw, drawBelow, drawFloat, orderKey, packOrder } from "./order.js";
+export { scheduledSource } from "./order-scheduled.js";
 export {
   allSource,
   balancedShape,
@@ -17,8 +18,10 @@ export {
   mixtureSource,
   weightedSource,
 } from "./order-sources.js";
-export { checkResume, formatState, parseState } from "./order-states.js";
-export { Schedule, substitutePositions } from "./order-steps.js";
+export { checkResume, formatState, parseState, runState } from "./order-states.js";
+export { Schedule } from "./order-steps.js";
+export { substitutePositions } from "./order-substitutes.js";
+export { stageTurns } from "./order-turns.js";
 export { DataRecord } from "./record.js";
 export { Shard } from "./shard.js";
 export { FileSource, HttpSource } from "./sources.js";

@@ -6,4 +6,5 @@ import "./tests/damage.mjs";
 import "./tests/decoders.mjs";
 import "./tests/http.mjs";
 import "./tests/foreign.mjs";
+import "./tests/scheduled.mjs";
 import "./tests/documents.mjs";

@@ -13,61 +13,64 @@ const COMPUTED = {
   keys: ["key", "words", "floats_times_2_53", "below_1000", "below"],
   permutations: ["y", "refused"],
   orders: ["place", "refused"],
+  turns: ["turns", "turns_crc32c", "refused"],
   sources: ["len", "id", "json", "crc32c"],
-  steps: ["steps_left", "dropped", "after", "rows", "ids", "augment"],
+  steps: ["steps_left", "dropped", "after", "rows", "ids", "augment", "json", "crc32c", "counts"],
   substitutes: ["candidates", "ids"],
   refusals: ["refused"],
   states: ["json", "mixture"],
-  resumes: ["resume", "refused"],
+  resumes: ["resume", "refused", "stage"],
 };
 
-test("computes the orders of the vectors", (t) => {
-  const folder = join(reader, "../../fixtures/conformance/order");
-  if (!existsSync(folder)) return t.skip("no vectors");
-  for (const name of readdirSync(folder)
-    .filter((file) => file.endsWith(".jsonl"))
-    .map((file) => file.slice(0, -6))) {
-    const vectors = readFileSync(join(folder, `${name}.jsonl`), "utf8")
-      .trim()
-      .split("\n")
-      .map((line) => {
-        const members = parseJson(line).members.map(([member]) => member);
-        const computed = [
-          ...COMPUTED[name],
-          ...(name === "substitutes" && members.includes("row") ? ["position"] : []),
-        ];
-        // The text of a member, so that integers keep their digits.
-        const texts = members.map((member, i) => {
-          const start = line.indexOf(`"${member}":`) + member.length + 3;
-          return [
-            member,
-            line.slice(start, i + 1 < members.length ? line.indexOf(`,"${members[i + 1]}":`, start) : -1),
-          ];
-        });
-        return {
-          given: texts.filter(([member]) => !computed.includes(member)),
-          expected: texts.filter(([member]) => computed.includes(member)),
-        };
+for (const folder of ["order", "scheduled"]) {
+  test(`computes the vectors of ${folder}`, (t) => {
+    const vectors = join(reader, "../../fixtures/conformance", folder);
+    if (!existsSync(vectors)) return t.skip("no vectors");
+    const names = readdirSync(vectors).filter((file) => file.endsWith(".jsonl"));
+    assert.ok(names.length > 0);
+    for (const file of names) compareVectors(vectors, file.slice(0, -6));
+    return undefined;
+  });
+}
+
+/** Compares what the command prints for the vectors of a file with what they say. */
+function compareVectors(folder, name) {
+  const vectors = readFileSync(join(folder, `${name}.jsonl`), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => {
+      const members = parseJson(line).members.map(([member]) => member);
+      const computed = [...COMPUTED[name], ...(name === "substitutes" && members.includes("row") ? ["position"] : [])];
+      // The text of a member, so that integers keep their digits.
+      const texts = members.map((member, i) => {
+        const start = line.indexOf(`"${member}":`) + member.length + 3;
+        return [member, line.slice(start, i + 1 < members.length ? line.indexOf(`,"${members[i + 1]}":`, start) : -1)];
       });
-    const file = join(work, "vectors.jsonl");
-    writeFileSync(
-      file,
-      vectors.map(({ given }) => `{${given.map(([member, text]) => `"${member}":${text}`).join(",")}}\n`).join(""),
-    );
-    const output = execFileSync("node", [join(reader, "conformance.mjs"), "order", file], {
-      encoding: "utf8",
-      maxBuffer: 2 ** 28,
-    })
-      .trim()
-      .split("\n");
-    assert.equal(output.length, vectors.length, name);
-    vectors.forEach(({ expected }, i) => {
-      for (const [member, text] of expected)
-        assert.ok(output[i].includes(`"${member}":${text}`), `${name}:${i + 1} ${member} ${text} ${output[i]}`);
+      return {
+        given: texts.filter(([member]) => !computed.includes(member)),
+        expected: texts.filter(([member]) => computed.includes(member)),
+      };
     });
-  }
-  return undefined;
-});
+  const file = join(work, "vectors.jsonl");
+  writeFileSync(
+    file,
+    vectors
+      .map(({ given }) => [["vector", `"${name}"`], ...given].map(([member, text]) => `"${member}":${text}`).join(","))
+      .map((members) => `{${members}}\n`)
+      .join(""),
+  );
+  const output = execFileSync("node", [join(reader, "conformance.mjs"), "order", file], {
+    encoding: "utf8",
+    maxBuffer: 2 ** 28,
+  })
+    .trim()
+    .split("\n");
+  assert.equal(output.length, vectors.length, name);
+  vectors.forEach(({ expected }, i) => {
+    for (const [member, text] of expected)
+      assert.ok(output[i].includes(`"${member}":${text}`), `${name}:${i + 1} ${member} ${text} ${output[i]}`);
+  });
+}
 
 test("prints what its README says", async (t) => {
   const tiny = join(reader, "../../fixtures/conformance/golden/tiny");

@@ -15,6 +15,7 @@ import sys
 sys.dont_write_bytecode = True
 import shardtool_order as ordering  # noqa: E402
 import shardtool_reader as reader  # noqa: E402
+import shardtool_schedule as scheduling  # noqa: E402
 
 NOT_IMPLEMENTED = 3
 
@@ -176,9 +177,57 @@ def positions(question: dict) -> dict:
     return {"place": [places[q] for q in question.get("position", [])]}
 
 
+def turns(question: dict) -> dict:
+    members = scheduling.turns(question["weights"])
+    return {"turns": members, "turns_crc32c": f"{scheduling.numbers_crc(members):08x}"}
+
+
+def run_of(question: dict):
+    """Returns the run of a vector of schedules."""
+    source = question["source"]
+    members = [member["ids"] if isinstance(member, dict) else tuple(member) for member in source["members"]]
+    stages = [(stage["start"], stage["weights"]) for stage in source["stages"]]
+    schedule = scheduling.Schedule(members, stages, source["draws"], source["split"])
+    names = ("order", "batch", "world", "policy", "remainder", "seed", "run", "window")
+    return scheduling.Run(schedule, *(question[name] for name in names))
+
+
+def steps(question: dict) -> dict:
+    run, epoch, p = run_of(question), question["epoch"], question["p"]
+    rows = [list(run.rows(epoch, p, rank)) for rank in range(question["world"])]
+    mark = {"sample": "{}", "repeated": "+{}", "masked": "-"}
+    return {
+        "steps_left": run.steps_left(p),
+        "dropped": run.dropped(p),
+        "after": run.after(epoch, p),
+        "rows": [[mark[kind].format(q) for kind, q, _ in batch] for batch in rows],
+        "ids": [[id for _, _, id in batch] for batch in rows],
+        "json": run.schedule.json,
+        "crc32c": f"{run.schedule.checksum:08x}",
+        "counts": [str(count) for count in run.schedule.counts(epoch, p)],
+    }
+
+
+def scheduled(question: dict) -> dict:
+    """Returns the results of a vector of schedules: a step, substitutes, or whether a configuration is refused."""
+    if question["vector"] == "steps":
+        return steps(question)
+    if question["vector"] == "substitutes":
+        return {"candidates": run_of(question).substitutes(question["epoch"], question["position"])}
+    if question["vector"] == "refusals":
+        run_of(question)
+        return {"refused": None}
+    return {"unsupported": True}
+
+
 def answer(question: dict) -> dict:
-    """Returns the results of one vector. Sources, steps and states belong to loaders."""
+    """Returns the results of one vector. Other sources, their steps, and states belong to loaders."""
     try:
+        if question["vector"] == "turns":
+            return turns(question)
+        source = question.get("source")
+        if isinstance(source, dict) and source["kind"] == "scheduled":
+            return scheduled(question)
         if "domain" in question:
             return keys(question)
         if "key" in question:

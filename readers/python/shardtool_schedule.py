@@ -1,0 +1,270 @@
+"""Runs over members (datasets, classes, selections) whose shares change. Needs shardtool_order.py, shardtool_reader.py.
+
+Written from `order-spec.md` alone, section "Schedules", with its terms:
+
+    Schedule(...)              members and stages: whose sample is at each position of the run
+    Run(...)                   steps, rows, ids and substitutes of a run over a schedule
+    turns(weights)             the members that have the turns of a stage
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from array import array
+from bisect import bisect_right
+from math import gcd
+from typing import Iterator, Sequence, Union
+
+from shardtool_order import MOST_SAMPLES, Order, Refused, derive_key
+from shardtool_reader import crc32c
+
+MOST_TURNS = 2**20
+MOST_MEMBERS = 2**16
+SUBSTITUTES = 16
+
+
+def _u64(name: str, value: int) -> int:
+    if not 0 <= value < 2**64:
+        raise ValueError(f"{name} is {value}, expected 0 to 2⁶⁴ − 1")
+    return value
+
+
+def numbers_crc(numbers: Sequence[int]) -> int:
+    """Returns the CRC32C of numbers, each as eight little-endian bytes."""
+    return crc32c(struct.pack(f"<{len(numbers)}Q", *numbers))
+
+
+def divide_weights(weights: Sequence[int]) -> list[int]:
+    """Divides the weights of a stage by their greatest common divisor. Raises Refused (`StageWeights`)."""
+    divisor = gcd(*weights)
+    divided = [weight // divisor for weight in weights] if divisor else list(weights)
+    if not 1 <= sum(divided) <= MOST_TURNS:
+        text = f"{list(weights)} divided by {divisor} add up to {sum(divided)}, expected 1 to {MOST_TURNS}"
+        raise Refused("StageWeights", text)
+    return divided
+
+
+class _Turns:
+    """The turns of a stage: `members[k]` has turn k, and `earlier[k]` of those before it."""
+
+    def __init__(self, weights: Sequence[int]):
+        total = sum(weights)
+        self.members, self.earlier = array("H"), array("I")
+        counts = [0] * len(weights)
+        ready: list = []  # ((c + 1) ÷ w, d) of members that may take a turn; quotients of such integers are exact enough
+        later: list = [[] for _ in range(total)]  # members that may take one from turn k on
+        later[0] = [d for d, weight in enumerate(weights) if weight]
+        for k in range(total):
+            for d in later[k]:
+                heapq.heappush(ready, ((counts[d] + 1) / weights[d], d))
+            later[k] = None
+            d = heapq.heappop(ready)[1]
+            self.members.append(d)
+            self.earlier.append(counts[d])
+            counts[d] += 1
+            if counts[d] < weights[d]:
+                # c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on.
+                later[max(k + 1, counts[d] * total // weights[d])].append(d)
+
+
+def turns(weights: Sequence[int]) -> list[int]:
+    """Returns the member of each turn of a stage; its later positions begin again with the first turn."""
+    return list(_Turns(divide_weights(weights)).members)
+
+
+class _Member:
+    """A range `(first, count)` or a list of ids; member[i] is the id of its sample i."""
+
+    def __init__(self, given: Union[tuple[int, int], list[int]]):
+        self.ids = [_u64("id", one) for one in given] if isinstance(given, list) else None
+        if self.ids is None:
+            self.first, self.count = (_u64(name, one) for name, one in zip(("first", "count"), given))
+            self.end = self.first + self.count if self.count else 0  # one more than the greatest id
+            self.json = f'{{"first":{self.first},"count":{self.count}}}'
+        else:
+            self.count = len(self.ids)
+            self.end = max(self.ids, default=-1) + 1
+            self.json = f'{{"count":{self.count},"crc32c":"{numbers_crc(self.ids):08x}"}}'
+
+    def __getitem__(self, i: int) -> int:
+        return self.first + i if self.ids is None else self.ids[i]
+
+
+class Schedule:
+    """A scheduled source of N = `draws` positions per epoch over `samples` (M) ids. A member is `(first, count)`, or a
+    list of ids; a stage is `(start, weights)` with one weight for each member, which holds from position `start` of the
+    run on. Raises Refused (`ListedId`, `StageStart`, `StageMembers`, `StageWeights`, `EmptyMember`, `TooManySamples`),
+    or ValueError for numbers out of range."""
+
+    def __init__(self, members: Sequence, stages: Sequence[tuple[int, Sequence[int]]], draws: int, samples: int):
+        if len(members) > MOST_MEMBERS:
+            raise ValueError(f"{len(members)} members, expected at most {MOST_MEMBERS}")
+        self.draws, self.samples = _u64("draws", draws), _u64("samples", samples)
+        self.members = [_Member(given) for given in members]
+        stages = [(_u64("start", start), [_u64("weight", one) for one in weights]) for start, weights in stages]
+        for d, member in enumerate(self.members):
+            if member.end > samples:
+                raise Refused("ListedId", f"member {d} has id {member.end - 1}, expected less than {samples}")
+        self.stages = [(start, self._check_stage(t, stages)) for t, (start, _) in enumerate(stages)]
+        if not stages:
+            raise Refused("StageStart", "there is no stage, expected one that begins at 0")
+        if draws > MOST_SAMPLES:
+            raise Refused("TooManySamples", f"{draws} positions, at most 2⁶³")
+        self._starts = [start for start, _ in stages]
+        self._before: list = []  # of each stage, the samples of the members before it
+        self._kept: tuple = (None, None)
+
+    def _check_stage(self, t: int, stages: Sequence) -> list[int]:
+        """Returns the divided weights of a stage, or raises its first failing check."""
+        start, weights = stages[t]
+        if t == 0 and start > 0:
+            raise Refused("StageStart", f"stage 0 begins at {start}, expected 0")
+        if t > 0 and start <= stages[t - 1][0]:
+            raise Refused("StageStart", f"stage {t} begins at {start}, the one before it at {stages[t - 1][0]}")
+        if len(weights) != len(self.members):
+            raise Refused("StageMembers", f"stage {t} has {len(weights)} weights for {len(self.members)} members")
+        divided = divide_weights(weights)
+        for d, weight in enumerate(divided):
+            if weight and not self.members[d].count:
+                raise Refused("EmptyMember", f"stage {t} has weight {weights[d]} for member {d}, which has no samples")
+        return divided
+
+    @property
+    def json(self) -> str:
+        """The canonical JSON."""
+        stages = []
+        for start, weights in self.stages:
+            last = max(d for d, weight in enumerate(weights) if weight)
+            stages.append(f'{{"start":{start},"weights":[{",".join(map(str, weights[: last + 1]))}]}}')
+        members = ",".join(member.json for member in self.members)
+        return f'{{"source":"scheduled","draws":{self.draws},"members":[{members}],"stages":[{",".join(stages)}]}}'
+
+    @property
+    def checksum(self) -> int:
+        """The source checksum."""
+        return crc32c(self.json.encode("ascii"))
+
+    def _turns(self, t: int) -> _Turns:
+        if self._kept[0] != t:
+            self._kept = (t, _Turns(self.stages[t][1]))
+        return self._kept[1]
+
+    def _counts_in(self, t: int, g: int) -> list[int]:
+        """Returns how many samples of each member come before position g of stage t."""
+        (start, weights), members = self.stages[t], self._turns(t).members
+        rounds, rest = divmod(g - start, len(members))
+        counts = [count + rounds * weight for count, weight in zip(self._at_start(t), weights)]
+        for d in members[:rest]:
+            counts[d] += 1
+        return counts
+
+    def _at_start(self, stage: int) -> list[int]:
+        for t in range(len(self._before), stage + 1):
+            self._before.append(self._counts_in(t - 1, self.stages[t][0]) if t else [0] * len(self.members))
+        return self._before[stage]
+
+    def counts(self, epoch: int, p: int) -> list[int]:
+        """Returns how many samples of each member come before position p of an epoch."""
+        g = epoch * self.draws + min(p, self.draws)
+        return self._counts_in(bisect_right(self._starts, g) - 1, g)
+
+    def locate(self, epoch: int, q: int) -> tuple[int, int, int]:
+        """Returns the member of position q of an epoch, the pass of the member, and the number in this pass."""
+        g = epoch * self.draws + q
+        t = bisect_right(self._starts, g) - 1
+        before = self._at_start(t)
+        taken = self._turns(t)
+        rounds, k = divmod(g - self._starts[t], len(taken.members))
+        d = taken.members[k]
+        x = before[d] + rounds * self.stages[t][1][d] + taken.earlier[k]
+        return d, x // self.members[d].count % 2**64, x % self.members[d].count
+
+
+class Run:
+    """A run over a schedule: `batch` rows for each of `world` replicas in a step. `order` is that of the passes of each
+    member. `policy` is "sample" or "off", `remainder` "drop", "pad" or "mask". Raises Refused (`ShardSource`,
+    `GlobalBatch`, `EmptySource`, `DropWithoutStep`)."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        order: str,
+        batch: int,
+        world: int = 1,
+        policy: str = "sample",
+        remainder: str = "drop",
+        seed: int = 0,
+        run: int = 0,
+        window: int = 0,
+    ):
+        if not (1 <= batch < 2**32 and 1 <= world < 2**32):
+            raise ValueError("batch and world are from 1 to 2³² − 1")
+        if policy not in ("sample", "off", "shard") or remainder not in ("drop", "pad", "mask"):
+            raise ValueError(f"policy {policy!r}, remainder {remainder!r}")
+        Order(order, 0, seed, 0, run, window)  # checks them
+        if policy == "shard":
+            raise Refused("ShardSource", "the source is scheduled, expected everything or a list")
+        self.stride = batch if policy == "off" else world * batch
+        if self.stride > MOST_SAMPLES:
+            raise Refused("GlobalBatch", f"{self.stride} positions in a step, at most 2⁶³")
+        if not schedule.draws:
+            raise Refused("EmptySource", "the source has no samples")
+        if remainder == "drop" and schedule.draws < self.stride:
+            raise Refused("DropWithoutStep", f"{schedule.draws} positions, a step needs {self.stride}")
+        self.schedule, self.batch, self.policy, self.remainder = schedule, batch, policy, remainder
+        self._order, self._seed = (order, run, window), seed
+        self._orders: dict = {}
+
+    def _id(self, d: int, passed: int, number: int) -> int:
+        """Returns the id of a number in a pass of member d."""
+        order, run, window = self._order
+        member = self.schedule.members[d]
+        if self._orders.get(d, (None,))[0] != passed:
+            seed = derive_key("member", self._seed, 0, d)
+            self._orders[d] = passed, Order(order, member.count, seed, passed, run, window)
+        return member[self._orders[d][1][number]]
+
+    def __getitem__(self, place: tuple[int, int]) -> int:
+        """run[epoch, q] is the id of the sample at position q of an epoch."""
+        epoch, q = place
+        if not 0 <= q < self.schedule.draws:
+            raise IndexError(f"position {q} of {self.schedule.draws}")
+        return self._id(*self.schedule.locate(epoch, q))
+
+    def substitutes(self, epoch: int, q: int) -> list[int]:
+        """Returns the ids to try, in order, in place of a sample that cannot be read; it keeps its augmentation."""
+        d, passed, number = self.schedule.locate(epoch, q)
+        count = self.schedule.members[d].count
+        if count == 1:
+            return []
+        m = 1 + derive_key("spare", self._seed, epoch, q) % (count - 1)
+        return [self._id(d, passed, (number + k * m) % count) for k in range(1, SUBSTITUTES + 1)]
+
+    def rows(self, epoch: int, p: int, rank: int) -> Iterator[tuple[str, int, int]]:
+        """Yields (kind, position, id) of the rows of a replica in the step that begins at p. `kind` is "sample",
+        "repeated", or "masked" with id −1."""
+        first = p if self.policy == "off" else p + rank * self.batch
+        for q in range(first, first + self.batch):
+            if q < self.schedule.draws:
+                yield "sample", q, self[epoch, q]
+            elif self.remainder == "pad":
+                q %= self.schedule.draws
+                yield "repeated", q, self[epoch, q]
+            else:
+                yield "masked", q, -1
+
+    def steps_left(self, p: int) -> int:
+        """Returns the steps from position p to the end of the epoch."""
+        left = max(0, self.schedule.draws - p)
+        return left // self.stride if self.remainder == "drop" else -(-left // self.stride)
+
+    def dropped(self, p: int) -> int:
+        """Returns the samples that `drop` omits from position p on."""
+        if self.remainder != "drop":
+            return 0
+        return max(0, self.schedule.draws - p) - self.steps_left(p) * self.stride
+
+    def after(self, epoch: int, p: int) -> tuple[int, int]:
+        """Returns epoch and p after the step that begins at p."""
+        return ((epoch + 1) % 2**64, 0) if self.steps_left(p) <= 1 else (epoch, p + self.stride)

@@ -61,8 +61,8 @@ export class Turns {
       [this.members[k], this.earlier[k]] = [d, counts[d]];
       counts[d]++;
       if (counts[d] === shares[d]) continue;
-      // c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on.
-      const from = Math.max(k + 1, Math.floor((counts[d] * length) / shares[d]));
+      // c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on, which is after this turn: none is taken when it is overdue.
+      const from = Math.floor((counts[d] * length) / shares[d]);
       [next[d], heads[from]] = [heads[from], d];
     }
   }

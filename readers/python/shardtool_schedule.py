@@ -52,7 +52,7 @@ class _Turns:
         total = sum(weights)
         self.members, self.earlier = array("H"), array("I")
         counts = [0] * len(weights)
-        ready: list = []  # ((c + 1) ÷ w, d) of members that may take a turn; quotients of such integers are exact enough
+        ready: list = []  # ((c + 1) ÷ w, d) of members that may take a turn; doubles tell such quotients apart
         later: list = [[] for _ in range(total)]  # members that may take one from turn k on
         later[0] = [d for d, weight in enumerate(weights) if weight]
         for k in range(total):
@@ -64,8 +64,8 @@ class _Turns:
             self.earlier.append(counts[d])
             counts[d] += 1
             if counts[d] < weights[d]:
-                # c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on.
-                later[max(k + 1, counts[d] * total // weights[d])].append(d)
+                # c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on, which is after this turn: none is taken when overdue.
+                later[counts[d] * total // weights[d]].append(d)
 
 
 def turns(weights: Sequence[int]) -> list[int]:
@@ -80,12 +80,16 @@ class _Member:
         self.ids = [_u64("id", one) for one in given] if isinstance(given, list) else None
         if self.ids is None:
             self.first, self.count = (_u64(name, one) for name, one in zip(("first", "count"), given))
-            self.end = self.first + self.count if self.count else 0  # one more than the greatest id
             self.json = f'{{"first":{self.first},"count":{self.count}}}'
         else:
             self.count = len(self.ids)
-            self.end = max(self.ids, default=-1) + 1
             self.json = f'{{"count":{self.count},"crc32c":"{numbers_crc(self.ids):08x}"}}'
+
+    def is_below(self, samples: int) -> bool:
+        """Returns whether all ids are below a number."""
+        if self.ids is None:
+            return not self.count or self.first + self.count <= samples
+        return all(one < samples for one in self.ids)
 
     def __getitem__(self, i: int) -> int:
         return self.first + i if self.ids is None else self.ids[i]
@@ -104,8 +108,8 @@ class Schedule:
         self.members = [_Member(given) for given in members]
         stages = [(_u64("start", start), [_u64("weight", one) for one in weights]) for start, weights in stages]
         for d, member in enumerate(self.members):
-            if member.end > samples:
-                raise Refused("ListedId", f"member {d} has id {member.end - 1}, expected less than {samples}")
+            if not member.is_below(samples):
+                raise Refused("ListedId", f"member {d} has an id that is not below {samples}, the samples of the run")
         self.stages = [(start, self._check_stage(t, stages)) for t, (start, _) in enumerate(stages)]
         if not stages:
             raise Refused("StageStart", "there is no stage, expected one that begins at 0")

@@ -11,8 +11,8 @@ const MAX_U64 = (1n << 64n) - 1n;
 /** The largest number of members. */
 const MAX_MEMBERS = 1 << 16;
 
-/** How many stages a resume state names. */
-const STATE_STAGES = 20;
+/** How many stages a resume state has digits for. */
+const STATE_STAGES = 19;
 
 /** How many orders of members are kept: those of up to 4096 samples are tables of 8 KiB. */
 const KEPT_ORDERS = 256;
@@ -30,7 +30,7 @@ const KEPT_ORDERS = 256;
 /**
  * @typedef {object} Begun
  * @property {string} source the checksum for a resume state, eight hex digits
- * @property {string} stages four hex digits for each of the last 20 stages
+ * @property {string} stages four hex digits for the number of stages, and four for each of the last 19
  * @property {number} count how many stages have begun
  * @property {bigint} end one more than the greatest id of the members that matter
  */
@@ -102,10 +102,12 @@ export function scheduledSource(members, stages, draws, samples) {
       const most = stages.slice(0, count).reduce((most, { weights }) => Math.max(most, weights.length), 0);
       return {
         source: textCrc(json(count, most)),
-        stages: stages
-          .slice(Math.max(0, count - STATE_STAGES), count)
-          .map((stage) => textCrc(stageJson(stage)).slice(-4))
-          .join(""),
+        stages:
+          count.toString(16).padStart(4, "0") +
+          stages
+            .slice(Math.max(0, count - STATE_STAGES), count)
+            .map((stage) => textCrc(stageJson(stage)).slice(-4))
+            .join(""),
         count,
         end: list.slice(0, most).reduce((end, member) => (member.end > end ? member.end : end), 0n),
       };
@@ -248,4 +250,21 @@ class MemberOrders {
     if (this.#kept.size > KEPT_ORDERS) this.#kept.delete(this.#kept.keys().next().value);
     return id(made.at(number));
   }
+}
+
+/**
+ * Reads the member `stages` of a resume state.
+ *
+ * @param {string} text its digits
+ * @returns {?Map<number, string>} four digits for each stage that has some, by its number, with the number of stages that have
+ *   begun as the member `begun`; null if the text has another form
+ */
+export function parseStageDigits(text) {
+  if (!/^([0-9a-f]{4})+$/.test(text)) return null;
+  const begun = parseInt(text.slice(0, 4), 16);
+  const first = Math.max(0, begun - STATE_STAGES);
+  if (begun === 0 || text.length !== 4 * (1 + begun - first)) return null;
+  const digits = new Map();
+  for (let t = first; t < begun; t++) digits.set(t, text.slice(4 * (1 + t - first), 4 * (2 + t - first)));
+  return Object.assign(digits, { begun });
 }

@@ -1,6 +1,7 @@
 // Resume states: where a run continues (order-spec.md, section "Resume state").
 
 import { JsonError, JsonNumber, JsonObject, parseJson } from "./json.js";
+import { parseStageDigits } from "./order-scheduled.js";
 import { mixtureFingerprint } from "./order-sources.js";
 import { ORDERS, Refusal, parameter } from "./order.js";
 
@@ -14,7 +15,7 @@ const MAX_STATE = 4096;
  * @typedef {object} ResumeState
  * @property {string} fingerprint fingerprint of the split or splits, eight hex digits
  * @property {string} source the source checksum, eight hex digits; of a scheduled source, that of what has begun
- * @property {?string} stages four hex digits for each of the last 20 stages that have begun; null for other sources
+ * @property {?string} stages four hex digits for the number of stages that have begun and for each of the last 19; null for other sources
  * @property {string} order name of the order
  * @property {?bigint} run L, for interleaved, otherwise null
  * @property {?bigint} window C, for interleaved, otherwise null
@@ -85,7 +86,7 @@ function splitsFingerprint(splits, source, begun) {
 const STATE_TEXTS = {
   fingerprint: [/^[0-9a-f]{8}$/, "eight hex digits", false],
   source: [/^[0-9a-f]{8}$/, "eight hex digits", false],
-  stages: [/^([0-9a-f]{4}){1,20}$/, "four hex digits for each of 1 to 20 stages", true],
+  stages: [{ test: (text) => parseStageDigits(text) !== null }, "four hex digits for the number of stages and for the last 19", true],
   order: [/^(sequential|shuffled|interleaved)$/, ORDERS.join(", "), false],
   batching: [/^[0-9a-f]{8}$/, "eight hex digits", true],
 };
@@ -166,10 +167,13 @@ export function parseState(text) {
  */
 export function checkResume(state, schedule, splits) {
   const expected = runState(schedule, state.epoch, state.p, splits);
-  if (state.stages !== null && expected.stages !== null) compareStages(state, expected, schedule.source);
   const compare = (reason, found, expected) => {
     if (found !== expected) throw new Refusal(reason, `the state has ${found}, the run ${expected}`);
   };
+  if (state.stages !== null && expected.stages !== null) {
+    compareStages(state.stages, expected.stages);
+    compare("StateSource", state.source, expected.source);
+  }
   compare("StateFingerprint", state.fingerprint, expected.fingerprint);
   compare("StateSource", state.source, expected.source);
   const orderOf = ({ order, run, window }) => (order === "interleaved" ? `${order} ${run} ${window}` : order);
@@ -187,14 +191,12 @@ export function checkResume(state, schedule, splits) {
 }
 
 /** Refuses a state with other stages; the error names the first that differs. */
-function compareStages(state, expected, source) {
-  const [found, wanted] = [state.stages, expected.stages];
-  if (found === wanted) return;
-  const first = source.begun(state.epoch, state.p).count - wanted.length / 4;
-  let i = 0;
-  while (found.slice(4 * i, 4 * i + 4) === wanted.slice(4 * i, 4 * i + 4)) i++;
-  const stage = first + i;
-  const digits = (text) => text.slice(4 * i, 4 * i + 4) || "no such stage";
+function compareStages(state, run) {
+  if (state === run) return;
+  const [found, wanted] = [parseStageDigits(state), parseStageDigits(run)];
+  const differing = [...wanted.keys()].filter((t) => found.has(t) && found.get(t) !== wanted.get(t));
+  const stage = differing[0] ?? Math.min(found.begun, wanted.begun);
+  const digits = (of) => of.get(stage) ?? "no such stage";
   const what = `stage ${stage}: the state has ${digits(found)}, the run ${digits(wanted)}`;
   throw Object.assign(new Refusal("StateStages", what), { stage });
 }

@@ -136,7 +136,12 @@ impl Engine {
 
     pub(crate) fn stats(&self) -> Stats {
         let meters = &self.meters;
-        let members = self.config.members.as_ref().map(|members| members.stats(self.delivered(0))).unwrap_or_default();
+        let members = self
+            .config
+            .members
+            .as_ref()
+            .map(|members| members.stats(self.config.plan.seed(), self.delivered(0)))
+            .unwrap_or_default();
         self.handover.read(|queues, supply| Stats {
             elapsed: self.start.elapsed(),
             data_wait: meters.sum(|worker| &worker.data_wait),

@@ -35,6 +35,8 @@ pub enum Domain {
     Packed,
     /// The seed of one member of a scheduled source; epoch 0, the tweak is the member.
     Member,
+    /// The turn with which a period of a stage begins; in place of the epoch is the stage's start, the tweak is the period.
+    Phase,
 }
 
 impl Domain {
@@ -56,6 +58,7 @@ impl Domain {
             Domain::Batches => b"batches ",
             Domain::Packed => b"packed  ",
             Domain::Member => b"member  ",
+            Domain::Phase => b"phase   ",
         })
     }
 }

@@ -55,11 +55,11 @@ impl NamedMembers {
     }
 
     /// Returns what each member has had when the run has delivered everything before position p of an epoch.
-    pub(crate) fn stats(&self, (epoch, p): (u64, u64)) -> Vec<MemberStats> {
+    pub(crate) fn stats(&self, seed: u64, (epoch, p): (u64, u64)) -> Vec<MemberStats> {
         let p = p.min(self.source.draws());
         let weights = self.source.weights(self.source.stage_at(epoch, p));
         let sum: u64 = weights.iter().sum();
-        let counts = self.source.counts(epoch, p);
+        let counts = self.source.counts(seed, epoch, p);
         let stats = |member: &ShownMember| MemberStats {
             name: member.name.clone(),
             len: member.len,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use shardtool_format::checksum::crc32c;
 use shardtool_order::{
-    Domain, Error, Member, Plan, ResumeState, Rng, Row, Scheduled, Source, StageWeights, Walk, key, mixture_fingerprint,
+    Domain, Error, Member, Plan, ResumeState, Rng, Row, Scheduled, StageWeights, Walk, key, mixture_fingerprint,
 };
 
 use super::configuration::{int, ints, plan, scheduled};
@@ -35,14 +35,18 @@ fn reason(error: &Error) -> String {
 }
 
 fn keys(given: &Value) -> Value {
-    assert_eq!(given["domain"], "member");
-    let k = key(Domain::Member, int(&given["seed"]), int(&given["epoch"]), int(&given["tweak"]));
+    let domain = match given["domain"].as_str() {
+        Some("member") => Domain::Member,
+        Some("phase") => Domain::Phase,
+        other => panic!("domain {other:?}"),
+    };
+    let k = key(domain, int(&given["seed"]), int(&given["epoch"]), int(&given["tweak"]));
     let mut words = Rng::new(k);
     let hex = |value: u64| format!("{value:016x}");
     json!({"key": hex(k), "words": (0..4).map(|_| hex(words.next_u64())).collect::<Vec<_>>()})
 }
 
-/// The turns of one stage, of members whose first pass is long enough: the member whose id it is.
+/// The turns of one stage, and those with which a period may begin.
 fn turns(given: &Value) -> Result<Value, Error> {
     const LEN: u64 = 1 << 20;
     let weights = ints(&given["weights"]);
@@ -50,15 +54,15 @@ fn turns(given: &Value) -> Result<Value, Error> {
     let members = (0..len).map(|d| Member::Range { first: d * LEN, len: LEN }).collect();
     let source = Scheduled::new(members, &[StageWeights { start: 0, weights }], LEN, len * LEN)?;
     let sum: u64 = source.weights(0).iter().sum();
-    let order = shardtool_order::Order::Sequential;
-    let source = Source::Scheduled(source);
-    let found: Vec<u64> = (0..sum).map(|v| source.id(order, 0, 0, v) / LEN).collect();
+    let found: Vec<u64> = (0..sum as u32).map(|k| source.turn_member(0, k) as u64).collect();
+    let firsts: Vec<u64> = source.period_firsts(0).iter().map(|first| u64::from(*first)).collect();
+    let digest = |numbers: &[u64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        format!("{:08x}", crc32c(&bytes))
+    };
     Ok(match found.len() {
-        ..=200 => json!({"turns": found}),
-        _ => {
-            let bytes: Vec<u8> = found.iter().flat_map(|member| member.to_le_bytes()).collect();
-            json!({"turns_crc32c": format!("{:08x}", crc32c(&bytes))})
-        }
+        ..=200 => json!({"turns": found, "firsts": firsts}),
+        _ => json!({"turns_crc32c": digest(&found), "firsts_crc32c": digest(&firsts)}),
     })
 }
 
@@ -70,7 +74,7 @@ fn walk(given: &Value, rank: u32) -> Result<(Arc<Plan>, Walk), Error> {
 
 fn step(given: &Value) -> Result<Value, Error> {
     let (epoch, p) = (int(&given["epoch"]), int(&given["p"]));
-    let (mut rows, mut ids) = (vec![], vec![]);
+    let (mut rows, mut ids, mut augment) = (vec![], vec![], vec![]);
     let plan = walk(given, 0)?.0;
     for rank in 0..plan.schedule().world() {
         let (plan, mut walk) = walk(given, rank)?;
@@ -94,12 +98,20 @@ fn step(given: &Value) -> Result<Value, Error> {
         };
         ids.push(own.iter().map(id).collect::<Vec<_>>());
     }
+    for rank in 0..plan.schedule().world() {
+        let (plan, mut walk) = walk(given, rank)?;
+        let draw = |v| format!("{:016x}", Rng::new(key(Domain::Augment, plan.seed(), epoch, v)).next_u64());
+        let own: Vec<Row> = walk.rows(p).collect();
+        let drawn = own.iter().map(|row| row.position().map(|q| draw(walk.sample(q).source_position)));
+        augment.push(drawn.collect::<Vec<_>>());
+    }
     let schedule = plan.schedule();
-    let counts: Vec<String> = scheduled(&given["source"])?.counts(epoch, p).iter().map(u128::to_string).collect();
+    let counts: Vec<String> =
+        scheduled(&given["source"])?.counts(plan.seed(), epoch, p).iter().map(u128::to_string).collect();
     let (json, crc) = (plan.source().canonical_json(), plan.source().crc());
     let after = schedule.after(epoch, p);
     Ok(json!({
-        "steps_left": schedule.steps(p), "dropped": schedule.dropped(p), "after": [after.0, after.1], "rows": rows, "ids": ids,
+        "steps_left": schedule.steps(p), "dropped": schedule.dropped(p), "after": [after.0, after.1], "rows": rows, "ids": ids, "augment": augment,
         "counts": counts, "json": json, "crc32c": format!("{crc:08x}"),
     }))
 }

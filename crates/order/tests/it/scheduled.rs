@@ -137,7 +137,7 @@ fn shares_hold_at_every_prefix_and_passes_have_each_sample_once() {
                 passes[member].clear();
             }
         }
-        assert_eq!(source.counts(3, 0), had.iter().copied().map(u128::from).collect::<Vec<_>>(), "seed {seed}");
+        assert_eq!(source.counts(5, 3, 0), had.iter().copied().map(u128::from).collect::<Vec<_>>(), "seed {seed}");
     }
 }
 
@@ -166,6 +166,91 @@ fn a_stage_that_has_not_begun_may_change_and_one_that_has_is_named() {
     assert_eq!(plan(1).resume(&after, 7).ok(), Some((2, 11)));
 }
 
+/// The samples of each member that the steps of `epochs` deliver to one rank.
+fn delivered(source: &Scheduled, seed: u64, (world, rank): (u32, u32), batch: u32, epochs: u64) -> Vec<u64> {
+    let number = |n| NonZeroU32::new(n).expect("not 0");
+    let replicas = Replicas {
+        world: number(world),
+        batch: number(batch),
+        policy: Policy::Sample,
+        remainder: Some(Remainder::Drop),
+    };
+    let source = Source::Scheduled(source.clone());
+    let plan = Arc::new(Plan::new(source, Order::Shuffled, seed, replicas, &[]).expect("a plan"));
+    let mut had = vec![0; 3];
+    for epoch in 0..epochs {
+        let mut walk = plan.walk(epoch, rank).expect("a rank");
+        let steps = plan.schedule().steps(0);
+        for step in 0..steps {
+            for row in walk.rows(step * plan.schedule().step_len()) {
+                had[(walk.sample(row.position().expect("a sample")).id / 100) as usize] += 1;
+            }
+        }
+    }
+    had
+}
+
+/// Three members of 100 samples.
+fn three(stages: &[StageWeights], draws: u64) -> Scheduled {
+    let members = (0..3).map(|d| Member::Range { first: 100 * d, len: 100 }).collect();
+    Scheduled::new(members, stages, draws, 300).expect("a schedule")
+}
+
+/// Whether a count is what independent draws give with a probability of 0.999999: five standard deviations.
+fn is_about(count: u64, draws: u64, share: f64) -> bool {
+    let (mean, deviation) = (draws as f64 * share, (draws as f64 * share * (1.0 - share)).sqrt());
+    (count as f64 - mean).abs() < 5.0 * deviation
+}
+
+#[test]
+fn shares_are_not_bound_to_ranks_or_to_the_ends_of_epochs() {
+    let one = |weights: &[u64]| vec![StageWeights { start: 0, weights: weights.to_vec() }];
+    for seed in 0..3 {
+        // The last sample of each epoch of 11 is dropped.
+        let had = delivered(&three(&one(&[10, 1, 0]), 11), seed, (1, 0), 10, 2000);
+        assert!(is_about(had[1], 20_000, 1.0 / 11.0), "{had:?}");
+        // As many ranks as turns, and a row for each.
+        for rank in 0..10 {
+            let had = delivered(&three(&one(&[9, 1, 0]), 100), seed, (10, rank), 1, 200);
+            assert!(is_about(had[1], 2_000, 0.1), "rank {rank}: {had:?}");
+        }
+        for rank in 0..2 {
+            let had = delivered(&three(&one(&[1, 1, 0]), 100), seed, (2, rank), 1, 20);
+            assert!(is_about(had[1], 1_000, 0.5), "rank {rank}: {had:?}");
+        }
+        // Three hundred stages of ten samples in which a member has a hundredth, and two are equal.
+        let short: Vec<StageWeights> =
+            (0..300).map(|t| StageWeights { start: 10 * t, weights: vec![97, 2, 1] }).collect();
+        let had = delivered(&three(&short, 10), seed, (1, 0), 10, 300);
+        assert!(is_about(had[1], 3_000, 0.02) && is_about(had[2], 3_000, 0.01), "{had:?}");
+    }
+}
+
+#[test]
+fn periods_begin_only_where_all_shares_hold() {
+    for weights in [
+        vec![3, 1],
+        vec![5, 0, 3, 1],
+        vec![2, 3, 5, 7, 11, 13],
+        vec![10, 10, 9, 9, 9, 1, 1, 1],
+        vec![6, 6, 6, 1, 1, 1, 1],
+    ] {
+        let members = weights.iter().map(|_| Member::Range { first: 0, len: 1 }).collect();
+        let stages = [StageWeights { start: 0, weights: weights.clone() }];
+        let source = Scheduled::new(members, &stages, 1, 1).expect("a schedule");
+        let sum: u64 = weights.iter().sum();
+        let holds = |first: u64| {
+            let mut had = vec![0; weights.len()];
+            (1..=sum).all(|k| {
+                had[source.turn_member(0, ((first + k - 1) % sum) as u32)] += 1;
+                had.iter().zip(&weights).all(|(had, weight)| (had * sum).abs_diff(k * weight) < sum)
+            })
+        };
+        let expected: Vec<u32> = (0..sum).filter(|first| holds(*first)).map(|first| first as u32).collect();
+        assert_eq!(source.period_firsts(0), expected, "{weights:?}");
+    }
+}
+
 #[test]
 fn memory_depends_on_weights_and_not_on_samples() {
     let bytes = |len: u64, weights: Vec<u64>| {
@@ -174,5 +259,5 @@ fn memory_depends_on_weights_and_not_on_samples() {
         Source::Scheduled(Scheduled::new(members, &stages, len, 2 * len).expect("a schedule")).bytes()
     };
     assert_eq!(bytes(10, vec![9, 1]), bytes(1 << 40, vec![9, 1]));
-    assert!(bytes(1 << 40, vec![(1 << 20) - 1, 1]) < 7 << 20);
+    assert!(bytes(1 << 40, vec![(1 << 20) - 1, 1]) < 11 << 20);
 }

@@ -17,6 +17,8 @@ pub(crate) struct ScheduledCursor {
     order: Order,
     seed: u64,
     epoch: u64,
+    /// The stage of the last position, and the samples of each member before it.
+    before: (usize, Box<[u128]>),
     /// The order of a member's pass, at the place (member mod [`KEPT`]).
     kept: Box<[Option<Pass>]>,
 }
@@ -30,8 +32,9 @@ struct Pass {
 
 impl ScheduledCursor {
     pub(crate) fn new(source: &Scheduled, order: Order, seed: u64, epoch: u64) -> Self {
-        let kept = vec![None; KEPT.min(source.members().len())].into();
-        ScheduledCursor { source: source.clone(), order, seed, epoch, kept }
+        let members = source.members().len();
+        let (before, kept) = ((0, vec![0; members].into()), vec![None; KEPT.min(members)].into());
+        ScheduledCursor { source: source.clone(), order, seed, epoch, before, kept }
     }
 
     /// Returns N.
@@ -46,16 +49,28 @@ impl ScheduledCursor {
     #[inline]
     pub(crate) fn id(&mut self, q: u64) -> u64 {
         assert!(q < self.len(), "position {q} of an epoch of {}", self.len());
-        let turn = self.source.turn(self.epoch, q);
+        let turn = self.turn(q);
         self.id_in_pass(turn, turn.position)
     }
 
     /// Returns the ids to try, in turn, for a bad sample at position `q`: those of the same member, in the same pass.
     pub(crate) fn substitutes(&mut self, q: u64) -> Vec<u64> {
-        let turn = self.source.turn(self.epoch, q);
+        let turn = self.turn(q);
         let among = 0..self.source.members()[turn.member].len();
         let positions = substitutes_among(stride_key(self.seed, self.epoch, q), turn.position, among);
         positions.map(|position| self.id_in_pass(turn, position)).collect()
+    }
+
+    #[inline]
+    fn turn(&mut self, q: u64) -> Turn {
+        let (source, seed, held) = (&self.source, self.seed, &mut self.before);
+        source.turn(seed, self.epoch, q, |stage, member| {
+            if held.0 != stage {
+                let all = (0..source.members().len()).map(|member| source.before(seed, stage, member));
+                *held = (stage, all.collect());
+            }
+            held.1[member]
+        })
     }
 
     /// Returns the id at a position of the pass of `turn`.
@@ -75,6 +90,6 @@ impl ScheduledCursor {
 impl Scheduled {
     /// Returns the memory of a cursor in bytes, at most.
     pub(in crate::source) fn cursor_bytes(&self) -> u64 {
-        KEPT.min(self.members().len()) as u64 * ORDER_BYTES
+        KEPT.min(self.members().len()) as u64 * ORDER_BYTES + 16 * self.members().len() as u64
     }
 }

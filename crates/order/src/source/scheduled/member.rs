@@ -30,6 +30,8 @@ impl Member {
     /// Checks that all ids are below `split_len`.
     pub(super) fn check(&self, split_len: u64) -> Result<(), Error> {
         match self {
+            // Has no id.
+            Member::Range { len: 0, .. } => Ok(()),
             Member::Range { first, len } if first.checked_add(*len).is_none_or(|end| end > split_len) => {
                 Err(Error::ListedId {
                     index: split_len.saturating_sub(*first),

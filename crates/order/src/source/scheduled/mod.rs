@@ -25,8 +25,8 @@ const MAX_MEMBERS: usize = 1 << 16;
 const MAX_STAGES: usize = (1 << 16) - 1;
 
 /// A source whose members have shares that change within a run. The position in the run decides the stage, the stage and the
-/// position decide the member, and each member goes through its samples in passes, from stage to stage without a break. Holds 6
-/// bytes for each unit of a stage's weights, at most 6 MiB a stage, and 8 bytes for each listed id.
+/// position decide the member, and each member goes through its samples in passes, from stage to stage without a break. Holds up to
+/// 10 bytes for each unit of a stage's weights, at most 10 MiB a stage, and 8 bytes for each listed id.
 #[derive(Clone, Debug)]
 pub struct Scheduled(Arc<Schedule>);
 
@@ -98,15 +98,39 @@ impl Scheduled {
         &self.0.stages[stage].weights
     }
 
+    /// Returns the member of a turn of a stage; the turns of a period follow each other from one of
+    /// [`period_firsts`](Scheduled::period_firsts) on.
+    ///
+    /// # Panics
+    /// If there is no such stage, or `turn` is the sum of its weights or more.
+    pub fn turn_member(&self, stage: usize, turn: u32) -> usize {
+        self.0.stages[stage].turns.get(0, turn).0
+    }
+
+    /// Returns the turns with which a period of a stage may begin.
+    ///
+    /// # Panics
+    /// If there is no such stage.
+    pub fn period_firsts(&self, stage: usize) -> &[u32] {
+        self.0.stages[stage].turns.firsts()
+    }
+
     /// Returns the number of the stage at position `q` of an epoch.
     pub fn stage_at(&self, epoch: u64, q: u64) -> usize {
         self.stage_of(self.run_position(epoch, q))
     }
 
-    /// Counts the samples of each member before position `q` of an epoch, since the start of the run.
-    pub fn counts(&self, epoch: u64, q: u64) -> Vec<u128> {
+    /// Counts the samples of each member before position `q` of an epoch, since the start of a run with this seed.
+    pub fn counts(&self, seed: u64, epoch: u64, q: u64) -> Vec<u128> {
         let g = self.run_position(epoch, q);
-        self.0.stages[self.stage_of(g)].counts(g)
+        let (stage, members) = (self.stage_of(g), 0..self.0.members.len());
+        members.map(|d| self.before(seed, stage, d) + self.0.stages[stage].count(seed, g, d)).collect()
+    }
+
+    /// Counts the samples of a member before a stage.
+    fn before(&self, seed: u64, stage: usize, member: usize) -> u128 {
+        let stages = self.0.stages[..=stage].windows(2);
+        stages.map(|pair| pair[0].count(seed, pair[1].start.into(), member)).sum()
     }
 
     /// Returns N, the number of source positions per epoch.
@@ -124,12 +148,13 @@ impl Scheduled {
         self.0.stages.partition_point(|stage| u128::from(stage.start) <= g) - 1
     }
 
-    /// Returns whose turn source position `v` of an epoch is.
+    /// Returns whose turn source position `v` of an epoch is; `before` returns the samples of a member before a stage.
     #[inline]
-    pub(crate) fn turn(&self, epoch: u64, v: u64) -> Turn {
+    fn turn(&self, seed: u64, epoch: u64, v: u64, before: impl FnOnce(usize, usize) -> u128) -> Turn {
         let g = self.run_position(epoch, v);
-        let (member, number) = self.0.stages[self.stage_of(g)].turn(g);
-        let len = self.0.members[member].len();
+        let stage = self.stage_of(g);
+        let (member, number) = self.0.stages[stage].turn(seed, g);
+        let (number, len) = (before(stage, member) + number, self.0.members[member].len());
         let (pass, position) = match u64::try_from(number) {
             Ok(number) => (number / len, number % len),
             Err(_) => ((number / u128::from(len)) as u64, (number % u128::from(len)) as u64),
@@ -145,7 +170,7 @@ impl Scheduled {
 
     /// Returns the id at source position `v`. A [`ScheduledCursor`] is faster for many positions.
     pub(super) fn id(&self, order: Order, seed: u64, epoch: u64, v: u64) -> u64 {
-        let turn = self.turn(epoch, v);
+        let turn = self.turn(seed, epoch, v, |stage, member| self.before(seed, stage, member));
         self.0.members[turn.member].id(self.pass_order(order, seed, turn).at(turn.position))
     }
 

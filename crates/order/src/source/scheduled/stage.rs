@@ -3,6 +3,8 @@
 use super::member::Member;
 use super::turns::{MAX_TURNS, Turns};
 use crate::Error;
+use crate::prf::{Domain, key};
+use crate::rng::Rng;
 
 /// From which position of a run on its members have which weights. Position g of a run is position g mod N of its epoch ⌊g ÷ N⌋.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,15 +15,13 @@ pub struct StageWeights {
     pub weights: Vec<u64>,
 }
 
-/// A stage with its turns, and what was before it.
+/// A stage with its turns.
 #[derive(Debug)]
 pub(super) struct TimedStage {
     pub(super) start: u64,
     /// Without a common divisor.
     pub(super) weights: Box<[u64]>,
-    turns: Turns,
-    /// Samples of each member before the stage.
-    before: Box<[u128]>,
+    pub(super) turns: Turns,
 }
 
 impl TimedStage {
@@ -47,42 +47,47 @@ impl TimedStage {
         if let Some(member) = (0..members.len()).find(|&d| weights[d] > 0 && members[d].len() == 0) {
             return Err(Error::EmptyMember { stage: number, member });
         }
-        let before = match preceding {
-            Some(preceding) => preceding.counts(stage.start.into()).into(),
-            None => vec![0; members.len()].into(),
-        };
         let turns = Turns::new(&weights);
-        Ok(TimedStage { start: stage.start, weights, turns, before })
+        Ok(TimedStage { start: stage.start, weights, turns })
     }
 
-    /// Returns whose turn position g of the run is, and the number of samples that the member had before.
+    /// Returns whose turn position g of the run is, and the number of its turns before in the stage.
     #[inline]
-    pub(super) fn turn(&self, g: u128) -> (usize, u128) {
+    pub(super) fn turn(&self, seed: u64, g: u128) -> (usize, u128) {
         let (period, k) = self.split(g);
-        let (member, number) = self.turns.get(k);
-        (member, self.before[member] + period * u128::from(self.weights[member]) + u128::from(number))
+        let (member, number) = self.turns.get(self.first(seed, period), k);
+        (member, period * u128::from(self.weights[member]) + u128::from(number))
     }
 
-    /// Counts the samples of each member before position g of the run, which is not before the stage.
-    pub(super) fn counts(&self, g: u128) -> Vec<u128> {
+    /// Counts the turns of a member in the stage before position g of the run.
+    pub(super) fn count(&self, seed: u64, g: u128, member: usize) -> u128 {
         let (period, k) = self.split(g);
-        let mut counts: Vec<u128> = self
-            .before
-            .iter()
-            .zip(&self.weights)
-            .map(|(before, weight)| before + period * u128::from(*weight))
-            .collect();
-        (0..k).for_each(|k| counts[self.turns.get(k).0] += 1);
-        counts
+        let weight = self.weights[member];
+        if weight == 0 {
+            return 0;
+        }
+        period * u128::from(weight) + u128::from(self.turns.count(member, self.first(seed, period), k))
     }
 
-    /// Returns the period, and the turn in it.
+    /// Returns the turn with which a period begins.
     #[inline]
-    fn split(&self, g: u128) -> (u128, usize) {
+    fn first(&self, seed: u64, period: u128) -> u32 {
+        match self.turns.firsts() {
+            [only] => *only,
+            firsts => {
+                let key = key(Domain::Phase, seed, self.start, period as u64);
+                firsts[Rng::new(key).below(firsts.len() as u32) as usize]
+            }
+        }
+    }
+
+    /// Returns the period, and the position in it.
+    #[inline]
+    fn split(&self, g: u128) -> (u128, u32) {
         let (u, turns) = (g - u128::from(self.start), self.turns.len());
         match u64::try_from(u) {
-            Ok(u) => (u128::from(u / turns), (u % turns) as usize),
-            Err(_) => (u / u128::from(turns), (u % u128::from(turns)) as usize),
+            Ok(u) => (u128::from(u / turns), (u % turns) as u32),
+            Err(_) => (u / u128::from(turns), (u % u128::from(turns)) as u32),
         }
     }
 
@@ -98,7 +103,7 @@ impl TimedStage {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.turns.bytes() + 24 * self.weights.len() as u64
+        self.turns.bytes() + 8 * self.weights.len() as u64
     }
 }
 

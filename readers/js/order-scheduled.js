@@ -163,7 +163,7 @@ function checkStages(stages, members, samples) {
     while (divided.at(-1) === 0n) divided.pop();
     return { start, weights: divided };
   });
-  if (checked.length === 0) throw new Refusal("StageStart", "there is no stage, expected one that begins at 0");
+  if (checked.length === 0) throw new Refusal("StageStart", "0 stages, expected one or more, of which the first begins at 0");
   return checked;
 }
 

@@ -52,7 +52,7 @@ class _Turns:
         total = sum(weights)
         self.members, self.earlier = array("H"), array("I")
         counts = [0] * len(weights)
-        ready: list = []  # ((c + 1) ÷ w, d) of members that may take a turn; doubles tell such quotients apart
+        ready: list = []  # ((c + 1) ÷ w, d) of members that may take a turn; as doubles, such quotients differ
         later: list = [[] for _ in range(total)]  # members that may take one from turn k on
         later[0] = [d for d, weight in enumerate(weights) if weight]
         for k in range(total):
@@ -112,7 +112,7 @@ class Schedule:
                 raise Refused("ListedId", f"member {d} has an id that is not below {samples}, the samples of the run")
         self.stages = [(start, self._check_stage(t, stages)) for t, (start, _) in enumerate(stages)]
         if not stages:
-            raise Refused("StageStart", "there is no stage, expected one that begins at 0")
+            raise Refused("StageStart", "0 stages, expected one or more, of which the first begins at 0")
         if draws > MOST_SAMPLES:
             raise Refused("TooManySamples", f"{draws} positions, at most 2⁶³")
         self._starts = [start for start, _ in stages]

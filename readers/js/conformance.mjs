@@ -271,7 +271,9 @@ const VECTORS = {
   },
   turns({ weights }) {
     const turns = Array.from(shardtool.stageTurns(weights));
-    return { turns, turns_crc32c: numbersCrc(turns.map(BigInt)) };
+    const firsts = Array.from(shardtool.periodFirsts(weights));
+    const [turns_crc32c, firsts_crc32c] = [turns, firsts].map((numbers) => numbersCrc(numbers.map(BigInt)));
+    return { turns, firsts, turns_crc32c, firsts_crc32c };
   },
   orders({ len, position = [], ...options }) {
     const order = new shardtool.Order({ ...options, length: len });
@@ -298,7 +300,7 @@ const VECTORS = {
       ids: rows.map((batch) => batch.map((row) => row.id)),
       json: source.json,
       crc32c: source.checksum,
-      counts: source.counts?.(epoch, p).map(String) ?? null,
+      counts: source.counts?.(epoch, p, schedule.seed).map(String) ?? null,
       augment: rows.map((batch) =>
         batch.map((row) => {
           return isMasked(row) ? null : hex64(shardtool.draw(schedule.augmentKey(epoch, row.sourcePosition), 0));

@@ -68,8 +68,8 @@ export function scheduledSource(members, stages, draws, samples) {
     return `{"source":"scheduled","draws":${length},"members":[${parts.join(",")}],"stages":[${stages.join(",")}]}`;
   };
   const orders = new MemberOrders(list);
-  const locate = (q, epoch) => {
-    const { member, before } = places().locate(epoch * length + q);
+  const locate = (q, seed, epoch) => {
+    const { member, before } = places().locate(epoch * length + q, seed);
     const { count } = list[member];
     return { member, count, number: before % count, pass: (before / count) & MAX_U64 };
   };
@@ -78,7 +78,7 @@ export function scheduledSource(members, stages, draws, samples) {
     samples: total,
     length,
     at(q, seed, epoch, run) {
-      const { member, number, pass } = locate(q, epoch);
+      const { member, number, pass } = locate(q, seed, epoch);
       return orders.id(member, number, seed, pass, run);
     },
     json: () => json(given.length, list.length),
@@ -86,13 +86,13 @@ export function scheduledSource(members, stages, draws, samples) {
   });
   return Object.assign(source, {
     substitutes(q, seed, epoch, run) {
-      const { member, count, number, pass } = locate(q, epoch);
+      const { member, count, number, pass } = locate(q, seed, epoch);
       if (count === 1n) return [];
       const key = orderKey("spare", seed, epoch, q);
       return substituteNumbers(count, number, key).map((other) => orders.id(member, other, seed, pass, run));
     },
-    counts(epoch, p) {
-      const counts = places().counts(epoch * length + (p < length ? p : length));
+    counts(epoch, p, seed) {
+      const counts = places().counts(epoch * length + (p < length ? p : length), seed);
       return list.map((_, d) => counts[d] ?? 0n);
     },
     begun(epoch, p) {
@@ -169,7 +169,7 @@ function checkStages(stages, members, samples) {
 
 /** Finds member and number of the sample at a position of the run. */
 class Places {
-  #before = [];
+  #before = new Map();
   #kept = null;
 
   constructor(stages) {
@@ -194,37 +194,43 @@ class Places {
   }
 
   /** Returns how many samples of each member come before a position of a stage. */
-  #countsIn(t, g) {
+  #countsIn(t, g, seed) {
     const { start, weights } = this.stages[t];
+    const counts = [...this.#atStart(t, seed)];
     const turns = this.#turns(t);
-    const [rounds, rest] = divide(g - start, turns.length);
-    const partial = turns.count(rest, weights.length);
-    const counts = [...this.#atStart(t)];
-    weights.forEach((weight, d) => (counts[d] = (counts[d] ?? 0n) + rounds * weight + BigInt(partial[d])));
+    const [period, end] = divide(g - start, turns.length);
+    const first = turns.first(seed, start, period);
+    weights.forEach((weight, d) => {
+      counts[d] = (counts[d] ?? 0n) + period * weight + BigInt(turns.count(d, first, end));
+    });
     return counts;
   }
 
   /** Returns how many samples of each member come before a stage; those of members after the last are absent. */
-  #atStart(stage) {
-    for (let t = this.#before.length; t <= stage; t++) {
-      this.#before.push(t === 0 ? [] : this.#countsIn(t - 1, this.stages[t].start));
+  #atStart(stage, seed) {
+    if (!this.#before.has(seed)) this.#before.set(seed, []);
+    const known = this.#before.get(seed);
+    for (let t = known.length; t <= stage; t++) {
+      known.push(t === 0 ? [] : this.#countsIn(t - 1, this.stages[t].start, seed));
     }
-    return this.#before[stage];
+    return known[stage];
   }
 
   /** Returns the member of position `g` of the run, and how many of its samples come before. */
-  locate(g) {
+  locate(g, seed) {
     const t = this.#stageAt(g);
-    const atStart = this.#atStart(t);
+    const atStart = this.#atStart(t, seed);
     const { start, weights } = this.stages[t];
     const turns = this.#turns(t);
-    const [rounds, k] = divide(g - start, turns.length);
-    const member = turns.members[k];
-    return { member, before: (atStart[member] ?? 0n) + rounds * weights[member] + BigInt(turns.earlier[k]) };
+    const [period, k] = divide(g - start, turns.length);
+    const first = turns.first(seed, start, period);
+    const member = turns.members[(first + k) % turns.length];
+    const number = BigInt(turns.count(member, first, k));
+    return { member, before: (atStart[member] ?? 0n) + period * weights[member] + number };
   }
 
-  counts(g) {
-    return this.#countsIn(this.#stageAt(g), g);
+  counts(g, seed) {
+    return this.#countsIn(this.#stageAt(g), g, seed);
   }
 }
 

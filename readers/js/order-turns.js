@@ -1,6 +1,6 @@
 // Turns of a stage: whose sample is at each position (order-spec.md, section "Schedules").
 
-import { Refusal, parameter } from "./order.js";
+import { Refusal, draw, drawBelow, orderKey, parameter } from "./order.js";
 
 /** The largest sum of the weights of a stage. */
 const MAX_TURNS = 1n << 20n;
@@ -32,8 +32,10 @@ function commonDivisor(a, b) {
   return large;
 }
 
-/** Holds the turns of one stage, in six bytes each. */
+/** Holds the turns of one stage, in ten bytes each. */
 export class Turns {
+  #firsts = null;
+
   /**
    * Computes the turns of a stage. Time grows with their number and the logarithm of that of the members.
    *
@@ -44,8 +46,8 @@ export class Turns {
     const length = shares.reduce((sum, weight) => sum + weight, 0);
     /** Member of each turn. */
     this.members = new Uint16Array(length);
-    /** How many turns before it that member has. */
-    this.earlier = new Uint32Array(length);
+    /** The turns of each member, ascending. */
+    this.places = shares.map((weight) => new Uint32Array(weight));
     // Products stay below 2^41, so numbers are exact.
     const counts = new Uint32Array(shares.length);
     const waiting = new Waiting(shares, counts);
@@ -58,7 +60,8 @@ export class Turns {
     for (let k = 0; k < length; k++) {
       for (let d = heads[k]; d >= 0; d = next[d]) waiting.add(d);
       const d = waiting.take();
-      [this.members[k], this.earlier[k]] = [d, counts[d]];
+      this.members[k] = d;
+      this.places[d][counts[d]] = k;
       counts[d]++;
       if (counts[d] === shares[d]) continue;
       // c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on, which is after this turn: none is taken when it is overdue.
@@ -73,17 +76,70 @@ export class Turns {
   }
 
   /**
-   * Counts the turns of each member.
+   * The turns with which a period can begin, ascending.
    *
-   * @param {number} end number of turns to look at, from the first
-   * @param {number} members number of members
-   * @returns {Uint32Array} turns of each member
+   * @returns {Uint32Array} the turns; the first of them is 0
    */
-  count(end, members) {
-    const counts = new Uint32Array(members);
-    for (let k = 0; k < end; k++) counts[this.members[k]]++;
-    return counts;
+  get firsts() {
+    if (this.#firsts !== null) return this.#firsts;
+    const length = this.length;
+    const possible = new Uint8Array(length).fill(1);
+    const excess = new Float64Array(length);
+    for (const places of this.places) {
+      if (places.length === 0) continue;
+      let [least, most, had] = [0, 0, 0];
+      for (let k = 0; k < length; k++) {
+        while (had < places.length && places[had] < k) had++;
+        excess[k] = length * had - k * places.length;
+        least = Math.min(least, excess[k]);
+        most = Math.max(most, excess[k]);
+      }
+      for (let k = 0; k < length; k++) {
+        if (excess[k] <= most - length || excess[k] >= least + length) possible[k] = 0;
+      }
+    }
+    this.#firsts = Uint32Array.from(possible.keys()).filter((k) => possible[k] === 1);
+    return this.#firsts;
   }
+
+  /**
+   * Finds the turn with which a period begins.
+   *
+   * @param {bigint} seed the seed of the run
+   * @param {bigint} start position of the run at which the stage begins
+   * @param {bigint} period number of the period
+   * @returns {number} the turn
+   */
+  first(seed, start, period) {
+    const word = draw(orderKey("phase", seed, start, BigInt.asUintN(64, period)), 0);
+    return this.firsts[Number(drawBelow(word, this.firsts.length))];
+  }
+
+  /**
+   * Counts the turns of a member at the beginning of a period.
+   *
+   * @param {number} member number of the member
+   * @param {number} first turn with which the period begins
+   * @param {number} end number of turns to look at, less than all
+   * @returns {number} turns of the member
+   */
+  count(member, first, end) {
+    const places = this.places[member];
+    const last = first + end;
+    const wrapped = last >= this.length ? places.length : 0;
+    return wrapped + below(places, last % this.length) - below(places, first);
+  }
+}
+
+/** Counts the turns before one. */
+function below(places, turn) {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle] < turn) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The members that may take the next turn, as a heap: the one that is due first is its root. */
@@ -136,10 +192,24 @@ class Waiting {
  * Computes the turns of a stage.
  *
  * @param {Iterable<number|bigint>} weights weight of each member, u64
- * @returns {Uint16Array} the member that has each turn; positions of the stage after the last turn begin again with the
- *   first
+ * @returns {Uint16Array} the member that has each turn
  * @throws {Refusal} `StageWeights`
  */
 export function stageTurns(weights) {
-  return new Turns(divideWeights(Array.from(weights, (weight) => parameter("weight", weight)))).members;
+  return turnsOf(weights).members;
+}
+
+/**
+ * Computes the turns of a stage with which a period can begin.
+ *
+ * @param {Iterable<number|bigint>} weights weight of each member, u64
+ * @returns {Uint32Array} the turns, ascending
+ * @throws {Refusal} `StageWeights`
+ */
+export function periodFirsts(weights) {
+  return turnsOf(weights).firsts;
+}
+
+function turnsOf(weights) {
+  return new Turns(divideWeights(Array.from(weights, (weight) => parameter("weight", weight))));
 }

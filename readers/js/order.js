@@ -9,7 +9,7 @@ export const MAX_SAMPLES = 1n << 63n;
 /** Up to this size a permutation is a table. */
 const TABLE_SIZE = 4096n;
 
-const DOMAINS = ["shuffled", "blocks", "window", "pack", "shard", "spare", "weighted", "augment", "member"];
+const DOMAINS = ["shuffled", "blocks", "window", "pack", "shard", "spare", "weighted", "augment", "member", "phase"];
 
 /** Names of orders. */
 export const ORDERS = ["sequential", "shuffled", "interleaved"];

@@ -21,7 +21,7 @@ export {
 export { checkResume, formatState, parseState, runState } from "./order-states.js";
 export { Schedule } from "./order-steps.js";
 export { substitutePositions } from "./order-substitutes.js";
-export { stageTurns } from "./order-turns.js";
+export { periodFirsts, stageTurns } from "./order-turns.js";
 export { DataRecord } from "./record.js";
 export { Shard } from "./shard.js";
 export { FileSource, HttpSource } from "./sources.js";

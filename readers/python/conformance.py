@@ -178,8 +178,10 @@ def positions(question: dict) -> dict:
 
 
 def turns(question: dict) -> dict:
-    members = scheduling.turns(question["weights"])
-    return {"turns": members, "turns_crc32c": f"{scheduling.numbers_crc(members):08x}"}
+    members, firsts = scheduling.turns(question["weights"]), scheduling.firsts(question["weights"])
+    crc = scheduling.numbers_crc
+    crcs = {"turns_crc32c": f"{crc(members):08x}", "firsts_crc32c": f"{crc(firsts):08x}"}
+    return {"turns": members, "firsts": firsts, **crcs}
 
 
 def run_of(question: dict):
@@ -196,7 +198,12 @@ def steps(question: dict) -> dict:
     run, epoch, p = run_of(question), question["epoch"], question["p"]
     rows = [list(run.rows(epoch, p, rank)) for rank in range(question["world"])]
     mark = {"sample": "{}", "repeated": "+{}", "masked": "-"}
+
+    def augmentation(q: int) -> str:
+        return f"{ordering.draw(ordering.derive_key('augment', question['seed'], epoch, q), 0):016x}"
+
     return {
+        "augment": [[None if kind == "masked" else augmentation(q) for kind, q, _ in batch] for batch in rows],
         "steps_left": run.steps_left(p),
         "dropped": run.dropped(p),
         "after": run.after(epoch, p),
@@ -204,7 +211,7 @@ def steps(question: dict) -> dict:
         "ids": [[id for _, _, id in batch] for batch in rows],
         "json": run.schedule.json,
         "crc32c": f"{run.schedule.checksum:08x}",
-        "counts": [str(count) for count in run.schedule.counts(epoch, p)],
+        "counts": [str(count) for count in run.schedule.counts(epoch, p, question["seed"])],
     }
 
 

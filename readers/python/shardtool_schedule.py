@@ -5,6 +5,7 @@ Written from `order-spec.md` alone, section "Schedules", with its terms:
     Schedule(...)              members and stages: whose sample is at each position of the run
     Run(...)                   steps, rows, ids and substitutes of a run over a schedule
     turns(weights)             the members that have the turns of a stage
+    firsts(weights)            the turns with which a period can begin
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 import heapq
 import struct
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from math import gcd
 from typing import Iterator, Sequence, Union
 
-from shardtool_order import MOST_SAMPLES, Order, Refused, derive_key
+from shardtool_order import MOST_SAMPLES, Order, Refused, derive_key, draw, scale
 from shardtool_reader import crc32c
 
 MOST_TURNS = 2**20
@@ -46,11 +47,11 @@ def divide_weights(weights: Sequence[int]) -> list[int]:
 
 
 class _Turns:
-    """The turns of a stage: `members[k]` has turn k, and `earlier[k]` of those before it."""
+    """The turns of a stage: `members[k]` has turn k; `places[d]` are the turns of member d; a period can begin with `firsts`."""
 
     def __init__(self, weights: Sequence[int]):
         total = sum(weights)
-        self.members, self.earlier = array("H"), array("I")
+        self.members, self.places = array("H"), [array("I") for _ in weights]
         counts = [0] * len(weights)
         ready: list = []  # ((c + 1) ÷ w, d) of members that may take a turn; as doubles, such quotients differ
         later: list = [[] for _ in range(total)]  # members that may take one from turn k on
@@ -61,16 +62,44 @@ class _Turns:
             later[k] = None
             d = heapq.heappop(ready)[1]
             self.members.append(d)
-            self.earlier.append(counts[d])
+            self.places[d].append(k)
             counts[d] += 1
             if counts[d] < weights[d]:
                 # c · S < (k + 1) · w holds from k = ⌊c · S ÷ w⌋ on, which is after this turn: none is taken when overdue.
                 later[counts[d] * total // weights[d]].append(d)
 
 
+        possible = bytearray(b"\1") * total
+        for weight, places in zip(weights, self.places):
+            excess, had = array("q"), 0
+            for k, place in enumerate([*places, total - 1]):
+                excess.extend(total * k - j * weight for j in range(had, place + 1))
+                had = place + 1
+            low, high = max(excess) - total, min(excess) + total
+            for k, one in enumerate(excess):
+                possible[k] &= low < one < high
+        self.firsts = array("I", (k for k in range(total) if possible[k]))
+
+    def first(self, seed: int, start: int, period: int) -> int:
+        """Returns the turn with which a period of a stage that begins at `start` begins."""
+        word = draw(derive_key("phase", seed, start, period % 2**64), 0)
+        return self.firsts[scale(word, len(self.firsts))]
+
+    def count(self, d: int, first: int, k: int) -> int:
+        """Returns how many of the first k turns of a period that begins with `first` are member d's."""
+        end, places = first + k, self.places[d]
+        wrapped = len(places) if end >= len(self.members) else 0
+        return wrapped + bisect_left(places, end % len(self.members)) - bisect_left(places, first)
+
+
 def turns(weights: Sequence[int]) -> list[int]:
-    """Returns the member of each turn of a stage; its later positions begin again with the first turn."""
+    """Returns the member of each turn of a stage."""
     return list(_Turns(divide_weights(weights)).members)
+
+
+def firsts(weights: Sequence[int]) -> list[int]:
+    """Returns the turns of a stage with which a period can begin."""
+    return list(_Turns(divide_weights(weights)).firsts)
 
 
 class _Member:
@@ -116,7 +145,7 @@ class Schedule:
         if draws > MOST_SAMPLES:
             raise Refused("TooManySamples", f"{draws} positions, at most 2⁶³")
         self._starts = [start for start, _ in stages]
-        self._before: list = []  # of each stage, the samples of the members before it
+        self._before: dict = {}  # of a seed and each stage, the samples of the members before it
         self._kept: tuple = (None, None)
 
     def _check_stage(self, t: int, stages: Sequence) -> list[int]:
@@ -154,34 +183,34 @@ class Schedule:
             self._kept = (t, _Turns(self.stages[t][1]))
         return self._kept[1]
 
-    def _counts_in(self, t: int, g: int) -> list[int]:
+    def _counts_in(self, seed: int, t: int, g: int) -> list[int]:
         """Returns how many samples of each member come before position g of stage t."""
-        (start, weights), members = self.stages[t], self._turns(t).members
-        rounds, rest = divmod(g - start, len(members))
-        counts = [count + rounds * weight for count, weight in zip(self._at_start(t), weights)]
-        for d in members[:rest]:
-            counts[d] += 1
-        return counts
+        before, taken, (start, weights) = self._at_start(seed, t), self._turns(t), self.stages[t]
+        period, k = divmod(g - start, len(taken.members))
+        first = taken.first(seed, start, period)
+        return [before[d] + period * weight + taken.count(d, first, k) for d, weight in enumerate(weights)]
 
-    def _at_start(self, stage: int) -> list[int]:
-        for t in range(len(self._before), stage + 1):
-            self._before.append(self._counts_in(t - 1, self.stages[t][0]) if t else [0] * len(self.members))
-        return self._before[stage]
+    def _at_start(self, seed: int, stage: int) -> list[int]:
+        known = self._before.setdefault(seed, [])
+        for t in range(len(known), stage + 1):
+            known.append(self._counts_in(seed, t - 1, self.stages[t][0]) if t else [0] * len(self.members))
+        return known[stage]
 
-    def counts(self, epoch: int, p: int) -> list[int]:
-        """Returns how many samples of each member come before position p of an epoch."""
+    def counts(self, epoch: int, p: int, seed: int) -> list[int]:
+        """Returns how many samples of each member come before position p of an epoch, in a run with this seed."""
         g = epoch * self.draws + min(p, self.draws)
-        return self._counts_in(bisect_right(self._starts, g) - 1, g)
+        return self._counts_in(seed, bisect_right(self._starts, g) - 1, g)
 
-    def locate(self, epoch: int, q: int) -> tuple[int, int, int]:
+    def locate(self, epoch: int, q: int, seed: int) -> tuple[int, int, int]:
         """Returns the member of position q of an epoch, the pass of the member, and the number in this pass."""
         g = epoch * self.draws + q
         t = bisect_right(self._starts, g) - 1
-        before = self._at_start(t)
+        before = self._at_start(seed, t)
         taken = self._turns(t)
-        rounds, k = divmod(g - self._starts[t], len(taken.members))
-        d = taken.members[k]
-        x = before[d] + rounds * self.stages[t][1][d] + taken.earlier[k]
+        period, k = divmod(g - self._starts[t], len(taken.members))
+        first = taken.first(seed, self._starts[t], period)
+        d = taken.members[(first + k) % len(taken.members)]
+        x = before[d] + period * self.stages[t][1][d] + taken.count(d, first, k)
         return d, x // self.members[d].count % 2**64, x % self.members[d].count
 
 
@@ -234,11 +263,11 @@ class Run:
         epoch, q = place
         if not 0 <= q < self.schedule.draws:
             raise IndexError(f"position {q} of {self.schedule.draws}")
-        return self._id(*self.schedule.locate(epoch, q))
+        return self._id(*self.schedule.locate(epoch, q, self._seed))
 
     def substitutes(self, epoch: int, q: int) -> list[int]:
         """Returns the ids to try, in order, in place of a sample that cannot be read; it keeps its augmentation."""
-        d, passed, number = self.schedule.locate(epoch, q)
+        d, passed, number = self.schedule.locate(epoch, q, self._seed)
         count = self.schedule.members[d].count
         if count == 1:
             return []

@@ -72,7 +72,7 @@ def test_epochs_are_those_of_the_model(model, splits, order):
         for epoch in range(4):
             assert ids(batches) == [schedule.id(given, epoch, v) for v in range(30)], epoch
             had = [member["samples"] for member in batches.stats()["members"]]
-            assert had == [schedule.before(30 * (epoch + 1), d) for d in range(3)]
+            assert had == [schedule.before(5, 30 * (epoch + 1), d) for d in range(3)]
 
 
 def test_a_run_resumes_at_any_step_in_any_world(model, splits):

@@ -95,7 +95,7 @@ test("shows every sample of a member once in each of its passes, through all sta
     // No id is of two members.
     const ofMember = [[], [], [], []];
     for (const id of ids) ofMember[id < 30 ? 0 : id === 30 ? 2 : id >= 35 && id < 5035 ? 3 : 1].push(id);
-    const counts = run.source.counts(12n, 0n);
+    const counts = run.source.counts(12n, 0n, 11n);
     assert.deepEqual(
       ofMember.map(({ length }) => BigInt(length)),
       counts,

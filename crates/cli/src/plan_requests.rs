@@ -111,14 +111,9 @@ fn print_order(order: &EpochRequests, out: &mut Output) -> anyhow::Result<()> {
 }
 
 fn order_document(order: &EpochRequests) -> serde_json::Value {
-    let (name, parameters) = match order.order {
-        Order::Sequential => ("sequential", None),
-        Order::Shuffled => ("shuffled", None),
-        Order::Interleaved { run, window } => ("interleaved", Some((run, window))),
-    };
-    let (run, window) = parameters.unzip();
+    let (run, window) = order.order.interleaving().unzip();
     json!({
-        "order": name, "run": run, "window": window, "requests": order.requests, "bytes": order.bytes,
+        "order": order.order.name(), "run": run, "window": window, "requests": order.requests, "bytes": order.bytes,
         "requests_estimated": order.estimated, "few_requests": order.few,
     })
 }

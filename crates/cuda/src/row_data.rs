@@ -79,6 +79,7 @@ pub(crate) fn arrays(rows: &Rows) -> Vec<RowArray<'_>> {
             Values::RaggedFloat64 { offsets, values } => (Some(offsets), Numbers::F64(values), values.len()),
             Values::RaggedUint8 { offsets, values } => (Some(offsets), Numbers::U8(values), values.len()),
             Values::Bytes { .. } => continue,
+            _ => unreachable!("`{feature}` has values of a type without an array on devices"),
         };
         let Some(offsets) = offsets else {
             let shape = if *width == Some(1) { vec![n] } else { vec![n, count / n.max(1)] };

@@ -274,7 +274,7 @@ fn views_equal_those_of_the_host() {
         let steps = vec![Transform::CenterCrop { size: [7, 5] }];
         let pipeline = Pipeline::new(steps).unwrap();
         image.views[0].name = "large".to_owned();
-        image.views.push(shardtool_load::View { name: "small".to_owned(), pipeline });
+        image.views.push(shardtool_load::View::new("small", pipeline));
         let device = Device::open(0).unwrap();
         let stream = device.context().new_stream().unwrap();
         let mut loader = ImageLoader::new(&device, Config::default(), &as_bytes(&config)).unwrap();

@@ -5,6 +5,7 @@ use crate::cell::Cell;
 
 /// Values of one column of a batch of N rows.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Values {
     /// Integers, `[N, width]`.
     Int64(Vec<i64>),

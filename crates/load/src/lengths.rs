@@ -9,13 +9,11 @@ use shardtool_read::{Rows, Shard};
 
 /// Returns the values of a source's samples, given those of all records; none of a source that buckets and packing refuse.
 pub(crate) fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> Vec<T> {
-    let value = |id: u64| usize::try_from(id).ok().and_then(|id| values.get(id)).copied().unwrap_or_default();
-    match source {
-        Source::All(_) => values,
-        // The ids of a list depend on neither seed nor epoch.
-        Source::List(_) => (0..source.len()).map(|v| value(source.id(Order::Sequential, 0, 0, v))).collect(),
-        Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) | Source::Scheduled(_) => vec![],
+    if let Source::All(_) = source {
+        return values;
     }
+    let value = |id: u64| usize::try_from(id).ok().and_then(|id| values.get(id)).copied().unwrap_or_default();
+    if source.is_fixed() { (0..source.len()).map(|v| value(source.id(Order::Sequential, 0, 0, v))).collect() } else { vec![] }
 }
 
 /// Returns the length of each sample: 0 where the feature is missing or negative.

@@ -140,7 +140,7 @@ fn live_memory_of_recipes_stays_below_the_budget() {
     let folder = tempfile::tempdir().unwrap();
     let split = large(folder.path(), Access::Mmap);
     let steps = |json: &str| serde_json::from_str::<Pipeline>(json).unwrap();
-    let view = |name: String, json: &str| View { name, pipeline: steps(json) };
+    let view = |name: String, json: &str| View::new(name, steps(json));
     let large = r#"[{"random_resized_crop":{"size":[224,224]}},{"horizontal_flip":{}},{"color_jitter":{"hue":[-0.1,0.1]}},
         {"gaussian_blur":{"kernel_size":[23,23]}}]"#;
     let small =

@@ -13,6 +13,7 @@ use crate::prf::{Domain, key};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Order {
     /// 0, 1, 2, …
     Sequential,
@@ -27,6 +28,25 @@ pub enum Order {
         /// C, blocks per window.
         window: NonZeroU32,
     },
+}
+
+impl Order {
+    /// Returns the name used in options and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Sequential => "sequential",
+            Order::Shuffled => "shuffled",
+            Order::Interleaved { .. } => "interleaved",
+        }
+    }
+
+    /// Returns `run` and `window` of the interleaved order.
+    pub fn interleaving(self) -> Option<(NonZeroU32, NonZeroU32)> {
+        match self {
+            Order::Interleaved { run, window } => Some((run, window)),
+            Order::Sequential | Order::Shuffled => None,
+        }
+    }
 }
 
 impl fmt::Display for Order {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Remainder {
     /// It is not delivered.
     Drop,
@@ -17,6 +18,14 @@ pub enum Remainder {
 }
 
 impl Remainder {
+    /// Returns whether rows of the last step repeat samples.
+    pub fn repeats(self) -> bool {
+        match self {
+            Remainder::Pad => true,
+            Remainder::Drop | Remainder::Mask => false,
+        }
+    }
+
     /// Returns the default for an order: `Drop` for training orders, `Mask` for the sequential order of an evaluation.
     pub fn default_for(order: Order) -> Self {
         match order {

@@ -12,6 +12,7 @@ use crate::{Error, Remainder};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Policy {
     /// All share one order: a step covers consecutive positions, and replica r gets the r-th run of them.
     #[default]

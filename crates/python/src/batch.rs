@@ -293,5 +293,6 @@ fn column<'py>(
             let strings = ends.map(|(start, end)| PyBytes::new(py, &values[*start as usize..*end as usize]));
             Ok(PyList::new(py, strings.collect::<Vec<_>>())?.into_any())
         }
+        _ => unreachable!("values of a type without an array in Python"),
     }
 }

@@ -7,7 +7,7 @@ use super::{PlannedRow, RowKey};
 use crate::error::Result;
 use crate::resolved_config::ResolvedConfig;
 use shardtool_format::frame;
-use shardtool_order::{Order, Policy, Remainder};
+use shardtool_order::{Order, Policy};
 use shardtool_read::Split;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -119,10 +119,7 @@ impl<'a> Counter<'a> {
         let schedule = plan.schedule(0);
         let steps = schedule.steps(0);
         let counts = plan.walk(0, rank)?.counts(0);
-        let rows = match schedule.remainder() {
-            Remainder::Pad => counts.rows,
-            Remainder::Drop | Remainder::Mask => counts.samples,
-        };
+        let rows = if schedule.remainder().repeats() { counts.rows } else { counts.samples };
         let whole = rows <= counted_rows;
         let parts = match (is_impossible(self.config), whole) {
             (true, _) => 0,

@@ -24,6 +24,7 @@ pub struct Image {
 /// One of several results of an image, which is decoded once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct View {
     /// Its name in the batch; the only view of an image needs none.
     #[serde(default)]
@@ -32,6 +33,13 @@ pub struct View {
     #[serde(rename = "steps")]
     #[schemars(with = "serde_json::Value")]
     pub pipeline: Pipeline,
+}
+
+impl View {
+    /// Returns a view of this name, whose images go through these steps.
+    pub fn new(name: impl Into<String>, pipeline: Pipeline) -> Self {
+        View { name: name.into(), pipeline }
+    }
 }
 
 /// How images, or the frames of clips, are decoded and delivered.

@@ -341,9 +341,7 @@ impl Config {
 
     /// Returns what happens to bad samples, given or by default.
     pub fn on_bad(&self) -> OnBad {
-        self.bad_samples.on_bad.unwrap_or(match self.remainder() {
-            Remainder::Mask => OnBad::Mask,
-            Remainder::Drop | Remainder::Pad => OnBad::Substitute,
-        })
+        let masked = self.remainder() == Remainder::Mask;
+        self.bad_samples.on_bad.unwrap_or(if masked { OnBad::Mask } else { OnBad::Substitute })
     }
 }

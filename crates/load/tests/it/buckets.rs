@@ -291,7 +291,7 @@ fn what_buckets_cannot_do_is_refused() {
     };
     let message = refused(&another).to_string();
     assert!(message.contains("bucket 1") && message.contains("25 x 24") && message.contains("24 x 24"), "{message}");
-    let views = |name: &str| View { name: name.to_owned(), pipeline: steps(SHAPES[0]) };
+    let views = |name: &str| View::new(name, steps(SHAPES[0]));
     let two = Image::with_views(vec![views("a"), views("b")]);
     let run = NonZeroU32::MIN;
     let excluding = |part: Part, change: &dyn Fn(&mut Config)| match refused(change) {

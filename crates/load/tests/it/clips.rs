@@ -77,7 +77,7 @@ fn random(config: &mut Config) {
         interpolation: Filter::Bilinear,
     };
     let steps = vec![crop, Transform::HorizontalFlip { p: 0.5 }];
-    field(config).views = vec![View { name: String::new(), pipeline: Pipeline::new(steps).unwrap() }];
+    field(config).views = vec![View::new("", Pipeline::new(steps).unwrap())];
 }
 
 /// The rows of all batches of a run: id, and pixels of all frames.
@@ -189,10 +189,8 @@ fn arrays_have_dimensions_for_clips_and_frames() {
     assert!(matches!(batch.column("image/class/label"), Some(Values::Int64(labels)) if *labels == [0, 1, 2]));
 
     let mut views = config(&split, clip(4, 1, ClipSampling::Center, 1));
-    let view = |name: &str, size| View {
-        name: name.to_owned(),
-        pipeline: Pipeline::new(vec![Transform::CenterCrop { size: [size; 2] }]).unwrap(),
-    };
+    let view =
+        |name: &str, size| View::new(name, Pipeline::new(vec![Transform::CenterCrop { size: [size; 2] }]).unwrap());
     field(&mut views).views = vec![view("large", 32), view("small", 8)];
     let pixels = &mut field(&mut views).pixels;
     (pixels.mean, pixels.std) = (Some(MEAN.to_vec()), Some(STD.to_vec()));

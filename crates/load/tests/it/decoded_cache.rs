@@ -100,7 +100,7 @@ fn replicas_of_one_loader_share_the_cache() {
 fn views_and_buckets_are_made_from_cached_images() {
     let folder = tempfile::tempdir().unwrap();
     let split = split(folder.path());
-    let view = |name: &str, side| View { name: name.to_owned(), pipeline: Pipeline::train(side).unwrap() };
+    let view = |name: &str, side| View::new(name, Pipeline::train(side).unwrap());
     let side = NonZeroU32::new(12).unwrap();
     let buckets = AspectRatioBuckets::new([((side, side), Pipeline::train(12).unwrap())]);
     let load = |size, views: bool| {

@@ -98,7 +98,7 @@ fn config(split: &Split, parts: &[Part]) -> Config {
     let side = NonZeroU32::new(SIDE).unwrap();
     let mut config = Config::new(split.clone(), Vec::<Field>::new(), 4);
     let mut field = |part: Part, field: Field| config.fields.extend(has(part).then_some(field));
-    let view = |name: &str| View { name: name.to_owned(), pipeline: steps(SIDE) };
+    let view = |name: &str| View::new(name, steps(SIDE));
     let several = Image::with_views(vec![view("a"), view("b")]);
     let mut in_image = Arrays::new(vec!["depth".to_owned()]);
     in_image.image_axes = Some((0, 1));

@@ -14,7 +14,7 @@ fn split(folder: &Path, samples: u64) -> Split {
 }
 
 fn view(name: &str, steps: Vec<Transform>) -> View {
-    View { name: name.to_owned(), pipeline: Pipeline::new(steps).unwrap() }
+    View::new(name, Pipeline::new(steps).unwrap())
 }
 
 fn crop(side: u32, scale: [f64; 2]) -> Vec<Transform> {
@@ -132,7 +132,7 @@ fn views_without_names_or_with_what_follows_one_geometry_are_refused() {
     let twice = vec![view("a", crop(8, [0.5, 1.0])), view("a", crop(9, [0.5, 1.0]))];
     assert!(matches!(error(twice), Error::ViewName { name } if name == "a"));
     let crop = r#"[{"random_apply":{"transforms":[{"random_iou_crop":{}}]}},{"resize_to":{"size":[8,8]}}]"#;
-    let view = View { name: String::new(), pipeline: serde_json::from_str(crop).unwrap() };
+    let view = View::new("", serde_json::from_str(crop).unwrap());
     assert!(matches!(error(vec![view]), Error::NoBoxes { step: "random_iou_crop" }));
     let mut objects = Objects::default();
     objects.boxes = "boxes".to_owned();

@@ -21,6 +21,7 @@ pub use weighted::Weighted;
 
 /// A pure function (order, seed, epoch, source position) → sample id. Only a scheduled source depends on the order.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Source {
     /// Every sample of a split of this length: source position v is id v.
     All(u64),
@@ -43,6 +44,14 @@ impl Source {
     /// [`Error::ListedId`](crate::Error::ListedId) for an id of `split_len` or more.
     pub fn list(ids: Vec<u64>, split_len: u64) -> Result<Self, crate::Error> {
         List::new(ids, split_len).map(Source::List)
+    }
+
+    /// Returns whether the samples and their order depend on neither seed nor epoch.
+    pub fn is_fixed(&self) -> bool {
+        match self {
+            Source::All(_) | Source::List(_) => true,
+            Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) => false,
+        }
     }
 
     /// Returns N, the number of source positions per epoch.

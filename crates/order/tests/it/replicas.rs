@@ -118,6 +118,7 @@ fn sample_policy(world: u32, batch: u32, order: Order, remainder: Remainder, n: 
             expected.sort_unstable();
             assert_eq!(repeats, expected, "{case}");
         }
+        _ => unreachable!("{case}"),
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) struct ResolvedConfig {
     /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
     pub(crate) normalizer: Option<Normalizer>,
     pub(crate) columns: Vec<ResolvedColumn>,
+    /// Ragged columns that become arrays of one length, and the number after the values of a row.
+    pub(crate) padded: Vec<(String, f64)>,
     /// Which of the columns belong to objects in the image.
     pub(crate) objects: Option<ObjectColumns>,
     pub(crate) arrays: ResolvedArrays,
@@ -130,6 +132,7 @@ impl ResolvedConfig {
             fingerprint: fingerprint(&splits, &columns, splits.as_slice().len()),
             members,
             ranks: ranks.to_vec(),
+            padded: config.padded(),
             batch: largest_batch(&plan, config),
             normalizer: images.as_ref().and_then(|images| images.output).map(Normalizer::new),
             expected: match plan.packing() {

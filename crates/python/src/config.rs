@@ -9,7 +9,7 @@ use crate::names;
 use pyo3::prelude::*;
 use shardtool_cuda::Device;
 use shardtool_decode::{FloatRange, Truncated};
-use shardtool_load::{Buckets, Config, Custom, Field, Loader, parse_size};
+use shardtool_load::{Config, Custom, Loader, parse_size};
 use shardtool_order::{Balanced, Launch, List, Mixture, Replica, Source, Weighted};
 use shardtool_read::Split;
 
@@ -132,20 +132,6 @@ impl Resolved {
     }
 }
 
-/// Returns ragged columns that become arrays of one length, and what is after the values of a row.
-pub(crate) fn padded(config: &Config) -> Vec<(String, f64)> {
-    let tokens = config.fields.iter().find_map(|field| match field {
-        Field::Tokens(tokens) => Some(&tokens.padded),
-        _ => None,
-    });
-    let buckets = config.buckets.as_ref().and_then(|buckets| match buckets {
-        Buckets::Length(buckets) => Some(&buckets.padded),
-        _ => None,
-    });
-    let padded = tokens.into_iter().chain(buckets).flatten();
-    padded.map(|(feature, fill)| (feature.clone(), *fill)).collect()
-}
-
 impl Options {
     pub(crate) fn resolve(self, py: Python<'_>, splits: Vec<Split>) -> PyResult<Resolved> {
         let raised = Raised::default();
@@ -155,7 +141,7 @@ impl Options {
         if let Some((pixels, function)) = config.pixels_mut().zip(self.function) {
             pixels.custom = Some(Custom(function::custom(function, raised.clone())));
         }
-        let padded = padded(&config);
+        let padded = config.padded();
         let devices = self.device.map(|json| device::open(py, &json, &config, &padded)).transpose()?;
         let (local_replicas, classes) = (self.local_replicas, vec![]);
         let mut resolved = Resolved { config, local_replicas, devices, raised, padded, classes };

@@ -104,6 +104,14 @@ impl Batch {
         self.label()?.as_float()
     }
 
+    /// Returns a ragged column as an array `[N, V]`, where V is [`Batch::row_length`]: with the number after the values of a row that
+    /// [`Tokens::padded`](crate::Tokens::padded) or [`LengthBuckets::padded`](crate::LengthBuckets::padded) says. `None` for a column
+    /// that these do not name.
+    pub fn padded(&self, feature: &str) -> Option<Values> {
+        let (_, fill) = self.shared().config.padded.iter().find(|(name, _)| name == feature)?;
+        self.column(feature)?.padded(self.row_length()?, *fill)
+    }
+
     /// Returns the values of the label.
     fn label(&self) -> Option<&Values> {
         let at = self.shared().config.columns.iter().position(ResolvedColumn::is_label)?;

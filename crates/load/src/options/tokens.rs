@@ -1,6 +1,6 @@
 //! Rows of several samples of tokens.
 
-use super::{Longer, number};
+use super::{Buckets, Config, Field, Longer, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,5 +46,22 @@ impl Tokens {
     ) -> Self {
         let padded = padded.into_iter().collect();
         Tokens { feature: feature.into(), capacity, padded, window: default_window(), longer: Longer::Error }
+    }
+}
+
+impl Config {
+    /// Returns ragged columns that become arrays of one length, and the number after the values of a row: those of
+    /// [`Tokens::padded`] and [`LengthBuckets::padded`](super::LengthBuckets::padded).
+    pub fn padded(&self) -> Vec<(String, f64)> {
+        let tokens = self.fields.iter().find_map(|field| match field {
+            Field::Tokens(tokens) => Some(&tokens.padded),
+            _ => None,
+        });
+        let buckets = self.buckets.as_ref().and_then(|buckets| match buckets {
+            Buckets::Length(buckets) => Some(&buckets.padded),
+            Buckets::AspectRatio(_) => None,
+        });
+        let padded = tokens.into_iter().chain(buckets).flatten();
+        padded.map(|(feature, fill)| (feature.clone(), *fill)).collect()
     }
 }

@@ -83,9 +83,8 @@ fn every_sample_is_in_one_row_with_its_tokens() {
             };
             assert_eq!((of_labels.as_slice(), packed.tokens), (packed.offsets, labels.as_slice()));
             let (segments, positions) = (packed.segment_ids(), packed.position_ids());
-            let Some(Values::Float(dense)) = batch.column("boxes").unwrap().padded(CAPACITY as usize, -1.0) else {
-                panic!("an array")
-            };
+            let Some(Values::Float(dense)) = batch.padded("boxes") else { panic!("an array") };
+            assert_eq!(batch.padded(LABEL), None);
             for row in 0..3 {
                 let samples = packed.offsets[row] as usize..packed.offsets[row + 1] as usize;
                 let mut expected: Vec<f32> = vec![];

@@ -93,14 +93,17 @@ impl Arguments {
 
 /// Returns the values of a feature, whose type in the manifest is `dtype`.
 fn values(feature: &Feature<'_>, dtype: Option<DType>) -> Vec<Value> {
-    match (feature, dtype) {
-        (Feature::Bytes(list), Some(DType::Float64)) if let Some(numbers) = list.numbers::<f64>() => {
-            return numbers.into_iter().map(Value::from).collect();
+    let numbers: Option<Vec<Value>> = match (feature, dtype) {
+        (Feature::Bytes(list), Some(DType::Float64)) => {
+            list.numbers::<f64>().map(|numbers| numbers.into_iter().map(Value::from).collect())
         }
-        (Feature::Bytes(list), Some(DType::Uint64)) if let Some(numbers) = list.numbers::<u64>() => {
-            return numbers.into_iter().map(Value::from).collect();
+        (Feature::Bytes(list), Some(DType::Uint64)) => {
+            list.numbers::<u64>().map(|numbers| numbers.into_iter().map(Value::from).collect())
         }
-        _ => {}
+        _ => None,
+    };
+    if let Some(numbers) = numbers {
+        return numbers;
     }
     match feature {
         Feature::Empty => vec![],

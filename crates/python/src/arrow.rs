@@ -244,12 +244,14 @@ impl Column {
             (Values::Int64(values), Feature::Int64(list)) => values.extend(list.iter()),
             (Values::Float(values), Feature::Float(list)) => values.extend(list.iter()),
             (Values::Bytes(values), Feature::Bytes(list)) => list.iter().for_each(|value| values.push(value)),
-            (Values::Float64(values), Feature::Bytes(list)) if let Some(numbers) = list.numbers() => {
-                values.extend::<Vec<f64>>(numbers)
-            }
-            (Values::Uint64(values), Feature::Bytes(list)) if let Some(numbers) = list.numbers() => {
-                values.extend::<Vec<u64>>(numbers)
-            }
+            (Values::Float64(values), Feature::Bytes(list)) => match list.numbers::<f64>() {
+                Some(numbers) => values.extend(numbers),
+                None => return Err(other(&self.values)),
+            },
+            (Values::Uint64(values), Feature::Bytes(list)) => match list.numbers::<u64>() {
+                Some(numbers) => values.extend(numbers),
+                None => return Err(other(&self.values)),
+            },
             (values, _) => return Err(other(values)),
         }
         if !self.is_list && count == 0 {

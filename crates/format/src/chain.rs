@@ -13,7 +13,7 @@ use std::fmt::{Display, Formatter, Result};
 /// Errors quote names and keys from files, so control characters are replaced ([`printable()`](printable)).
 ///
 /// ```
-/// use shardtool_format::Chain;
+/// # use shardtool_format::Chain;
 /// #[derive(Debug, thiserror::Error)]
 /// #[error("cannot open {path}")]
 /// struct Open {

@@ -13,7 +13,11 @@ pub(crate) fn of_source<T: Copy + Default>(source: &Source, values: Vec<T>) -> V
         return values;
     }
     let value = |id: u64| usize::try_from(id).ok().and_then(|id| values.get(id)).copied().unwrap_or_default();
-    if source.is_fixed() { (0..source.len()).map(|v| value(source.id(Order::Sequential, 0, 0, v))).collect() } else { vec![] }
+    if source.is_fixed() {
+        (0..source.len()).map(|v| value(source.id(Order::Sequential, 0, 0, v))).collect()
+    } else {
+        vec![]
+    }
 }
 
 /// Returns the length of each sample: 0 where the feature is missing or negative.

@@ -9,9 +9,8 @@ use std::cmp::Ordering;
 /// A condition on the value of a feature: the text `FEATURE`, an operator, and what the value is compared with.
 ///
 /// ```
-/// use shardtool_format::manifest::DType;
-/// use shardtool_read::{Condition, Value};
-///
+/// # use shardtool_format::manifest::DType;
+/// # use shardtool_read::{Condition, Value};
 /// let condition = Condition::parse("width>=500", |name| (name == "width").then_some(DType::Int64))?;
 /// assert!(condition.holds(Some(&Value::Int64(512))));
 /// assert!(!condition.holds(None));

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 /// A dataset: a folder with a manifest, or bare TFRecord files. Cheap to clone.
 ///
 /// ```
-/// use shardtool_read::{Access, Dataset, Options};
+/// # use shardtool_read::{Access, Dataset, Options};
 /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/conformance/golden/tiny");
 /// let dataset = Dataset::open(folder)?;
 /// let train = dataset.split("train")?;

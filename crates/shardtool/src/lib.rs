@@ -37,9 +37,10 @@
 //! | [`mod@write`] | samples that a program writes, and how a pack stores its images |
 //! | [`tools`] | what is done to whole datasets: verify, export, extract, reshard, repair, copy, clone, adopt |
 //! | [`change`] | new versions of a dataset: deletes, columns, appends, tags, rollbacks |
+//! | [`transform`] | what steps that images go through are made of |
 //! | [`image`] | image files to pixels, without a dataset |
 //! | `cuda` | batches on a CUDA device (feature `cuda`) |
-//! | `error` | [`Error`], the error of all of them; [`Result`] |
+//! | [`error`] | what an [`Error`] holds, to match on |
 //!
 //! The guide is [docs/rust.md](https://github.com/shardtool/shardtool/blob/main/docs/rust.md).
 //! Programs that need the inside, such as tools for the format, depend on `shardtool-format`, `shardtool-order` or `shardtool-read`.
@@ -61,7 +62,15 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod error;
+mod batches;
+mod columns;
+mod data;
+mod errors;
+mod fields;
+mod loading;
+mod orders;
+mod transforms;
+mod writing;
 
 /// Compiles the code of the guide in this repository.
 #[cfg(doctest)]
@@ -71,9 +80,38 @@ mod guide {}
 /// Image files to pixels: decoding, resizing, encoding.
 pub mod image {
     pub use shardtool_decode::{
-        DecodeOptions, Decoder, Format, ImageInfo, Limits, PixelFormat, Pixels, PixelsMut, PixelsRef, decode,
-        encode_jpeg, probe, resize,
+        Channels, DecodeOptions, Decoder, Depth, Filter, FloatRange, Format, ImageInfo, Limits, PixelFormat, Pixels,
+        PixelsMut, PixelsRef, Truncated, decode, encode_jpeg, probe, resize,
     };
+}
+
+/// The errors that an [`Error`] holds.
+///
+/// ```
+/// use shardtool::error::LoadError;
+/// use shardtool::{Dataset, Error};
+///
+/// fn is_starved(error: &Error) -> bool {
+///     matches!(error, Error::Load(error) if matches!(**error, LoadError::Starved { .. }))
+/// }
+///
+/// let error = Error::from(Dataset::open("nowhere").unwrap_err());
+/// assert!(!is_starved(&error) && matches!(error, Error::Read(_)));
+/// ```
+pub mod error {
+    pub use shardtool_decode::{Error as DecodeError, OutputError, SegmentationError};
+    pub use shardtool_format::array::ArrayError;
+    pub use shardtool_format::manifest::SidesError;
+    pub use shardtool_format::{Damage, Error as FormatError};
+    pub use shardtool_load::{Error as LoadError, InvalidOptions};
+    pub use shardtool_order::Error as OrderError;
+    pub use shardtool_pack::Error as PackError;
+    pub use shardtool_read::{ConditionError, Error as ReadError};
+}
+
+/// What the steps of a [`Transform`] are made of.
+pub mod transform {
+    pub use shardtool_decode::{Align, AutoAugmentPolicy, Corner, EraseValue, Noise, PaddingMode, PixelFn, Random};
 }
 
 /// Samples that a program writes with [`Writer`], and how images are stored.
@@ -81,9 +119,9 @@ pub mod write {
     pub use shardtool_format::array::Codec;
     pub use shardtool_format::manifest::{DType, Keypoints};
     pub use shardtool_pack::{
-        Annotated, Array, ArrayColumn, BoxFormat, BoxUnit, Committed, Compression, Image, JpegLayout, Label, OnError,
-        PixelArray, PixelStore, Progress, Resize, Sample, Shards, Silent, SourceKind, SplitNames, Summary, Value,
-        commit_parts, pack as pack_with_progress,
+        Annotated, Array, ArrayColumn, BoxFormat, BoxUnit, Committed, Compression, Image, JpegLayout, Label, MemberKey,
+        OnError, PixelArray, PixelStore, Progress, Resize, Sample, Shards, Silent, SourceKind, SplitNames, Summary,
+        Value, commit_parts, pack as pack_with_progress,
     };
 }
 
@@ -115,27 +153,29 @@ pub mod change {
 #[doc(inline)]
 pub use shardtool_cuda as cuda;
 
-pub use error::{Error, Result};
-pub use shardtool_decode::{Interpolation, Layout as PixelLayout, Pipeline, Transform};
-pub use shardtool_format::Chain;
-pub use shardtool_format::array::ArrayDtype;
-pub use shardtool_format::example::{Example, Feature};
-pub use shardtool_load::{
-    Array, ArrayKind, Arrays, AspectRatioBuckets, Axis, BadSample, BadSamples, Batch, BatchTransform, BoxFormat,
-    BoxUnit, Buckets, Classes, Clip, ClipSampling, Column, Config as LoaderConfig, CopyPaste, Custom, DecodedCache,
-    EXCLUSIONS, Element, Epoch, Field, FurtherImage, FurtherKind, Image, Layout as ColumnLayout, LengthBuckets,
-    LoadPlan, Loader, Longer, Mask, Masks, MemberStage, Members, MemoryPlan, Mode, Monitor, Mosaic, Notice, Objects,
-    OnBad, OwnedImages, PackedSamples, PageCache, Pairs, Pictures, PixelDtype, Pixels, Prefetch, RaggedArrays,
-    SampleError, Select, Stages, Stats, Tokens, Values, View,
-};
-pub use shardtool_order::{
-    Balanced, Launch, Mixture, Order, Policy, Remainder, Replica, ResumeState, Source, Weighted, rarest_labels,
-};
-pub use shardtool_pack::{Options as PackOptions, Writer, WriterOptions};
-pub use shardtool_read::{Access, Cache, Condition, Dataset, Options as OpenOptions, Record, Records, Shard, Split};
-
+pub use batches::*;
+pub use columns::*;
+pub use data::*;
+pub use errors::{Chain, Error, Result};
+pub use fields::*;
+pub use loading::*;
+pub use orders::*;
+pub use transforms::*;
+pub use writing::*;
 /// Packs a source into a split of a dataset: see [`PackOptions`]. After a kill, the same call continues. With a bar of progress:
 /// [`write::pack_with_progress`].
+///
+/// ```
+/// use shardtool::{Dataset, PackOptions, pack};
+///
+/// # let _folder = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/datasets.rs"));
+/// # std::fs::create_dir_all("photos/cat").unwrap();
+/// # std::fs::write("photos/cat/0.jpg", Dataset::open("dataset")?.split("train")?.get(0)?.image()?.unwrap()).unwrap();
+/// let summary = pack(&PackOptions::new("photos", "packed"))?; // photos/cat/0.jpg
+/// assert_eq!((summary.samples, summary.rejected), (1, 0));
+/// assert_eq!(Dataset::open("packed")?.split("train")?.get(0)?.key()?, &b"cat/0.jpg"[..]);
+/// # Ok::<(), shardtool::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Pack`].

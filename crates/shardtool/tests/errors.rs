@@ -22,6 +22,7 @@ fn known() -> Vec<&'static str> {
         converts::<shardtool_pack::Error>(),
         converts::<shardtool_load::Error>(),
         converts::<shardtool_load::InvalidOptions>(),
+        converts::<std::io::Error>(),
     ]
 }
 
@@ -62,6 +63,14 @@ fn every_error_converts() {
     let missing: Vec<_> = missing.collect();
     assert!(missing.is_empty(), "not convertible: {missing:?}");
     assert!(found.contains("Error") && found.contains("ArrayError"), "{found:?}");
+}
+
+#[test]
+fn an_error_of_the_system_converts() {
+    let open = || -> shardtool::Result<shardtool::Cache> {
+        Ok(shardtool::Cache::open(Path::new("/proc/no folder can be made here"), None)?)
+    };
+    assert!(matches!(open(), Err(shardtool::Error::Io(_))));
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Source {
     pub fn is_fixed(&self) -> bool {
         match self {
             Source::All(_) | Source::List(_) => true,
-            Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) => false,
+            Source::Balanced(_) | Source::Weighted(_) | Source::Mixture(_) | Source::Scheduled(_) => false,
         }
     }
 

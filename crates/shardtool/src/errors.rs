@@ -1,9 +1,39 @@
 //! One error type for programs that use several of the crates.
 
+/// Prints an error with all its causes on one line.
+///
+/// ```
+/// use shardtool::{Chain, Dataset};
+///
+/// let error = Dataset::open("nowhere").unwrap_err();
+/// assert!(Chain(&error).to_string().contains("nowhere"));
+/// ```
+pub use shardtool_format::Chain;
+
 /// Result of a function that calls several of the crates.
+///
+/// ```
+/// use shardtool::{Dataset, Image, Loader, LoaderConfig, Pipeline};
+///
+/// fn validation(dataset: &str) -> shardtool::Result<Loader> {
+///     let split = Dataset::open(dataset)?.split("validation")?.clone();
+///     Ok(Loader::new(&LoaderConfig::new(split, [Image::new(Pipeline::eval(256, 224)?)], 64))?)
+/// }
+///
+/// assert!(validation("nowhere").is_err());
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of any of the crates, so that `?` works on all of them. Each variant displays the error that it holds.
+///
+/// ```
+/// use shardtool::{Dataset, Error};
+///
+/// match shardtool::Error::from(Dataset::open("nowhere").unwrap_err()) {
+///     Error::Read(error) => println!("no dataset: {error}"),
+///     other => panic!("{other}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,6 +73,9 @@ pub enum Error {
     /// An array that does not fit its shape, or cannot be stored.
     #[error(transparent)]
     Array(#[from] shardtool_format::array::ArrayError),
+    /// An error of the system, as of the folder of a [`Cache`](crate::Cache).
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
     /// No driver, no device, or an error of the driver.
     #[cfg(feature = "cuda")]
     #[error(transparent)]

@@ -362,6 +362,7 @@ pub(crate) fn purge<'py>(
     dict.set_item("rejected", purged.rejected)?;
     dict.set_item("copies", purged.copies)?;
     dict.set_item("others", texts(purged.others))?;
+    dict.set_item("keeps_versions", purged.keeps_versions)?;
     dict.set_item("found", purged.found.map(texts))?;
     Ok(dict)
 }

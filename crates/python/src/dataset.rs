@@ -256,7 +256,7 @@ impl Dataset {
         changes(slf, "remove_view", args, kwargs)
     }
 
-    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, forget_keys=False, search=False, message=None, author=None, dry_run=False)")]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, forget_keys=False, search=False, message=None, author=None, dry_run=False, single_writer=False)")]
     fn purge<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,

@@ -154,13 +154,29 @@ def changed(tmp_path: Path) -> tuple[st.Dataset, list[dict], list[dict]]:
 
 def test_what_was_purged_is_in_no_file(changed: tuple[st.Dataset, list[dict], list[dict]]) -> None:
     dataset, purged, kept = changed
-    path, third = Path(dataset.path), PURGED // 3
+    purged_is_gone(dataset, Path(dataset.path), purged, kept)
+
+
+def test_what_was_purged_is_in_no_object(
+    changed: tuple[st.Dataset, list[dict], list[dict]], bucket: Path, tmp_path: Path
+) -> None:
+    dataset, purged, kept = changed
+    url = "s3://bucket/purged"
+    command = [sys.executable, "-m", "shardtool", "copy", dataset.path, url, "--all-versions"]
+    subprocess.run(command, check=True, capture_output=True)
+    # With what the server remembers of the objects.
+    purged_is_gone(st.Dataset(url), bucket.parent, purged, kept)
+
+
+def purged_is_gone(dataset: st.Dataset, folder: Path, purged: list[dict], kept: list[dict]) -> None:
+    """Purges a dataset whose files lie in a folder, and searches them."""
+    path, third = dataset.path, PURGED // 3
     versions = [entry["version"] for entry in dataset.log()]
     before = {version: contents(st.Dataset(path, version=version)) for version in versions}
     needles = Needles(purged)
     needles.without(kept)
     assert len(needles.images) > 100 * PURGED
-    assert len(needles.found(path)) > 8, "the search finds them before the purge"
+    assert len(needles.found(folder)) > 8, "the search finds them before the purge"
     planned = dataset.purge(dry_run=True)
     assert planned["version"] is None and planned["versions"] == sorted(versions)
     assert {version: contents(st.Dataset(path, version=version)) for version in versions} == before
@@ -169,12 +185,13 @@ def test_what_was_purged_is_in_no_file(changed: tuple[st.Dataset, list[dict], li
     assert report["records"] == {"train": 3 * third} and report["versions"] == sorted(versions)
     # The keys of the last third are those of other photographs now.
     assert report["remembered"] == 2 * third and report["copies"] == [] and report["found"] == []
+    assert report["keeps_versions"] is False
     # Keys of the last third are still those of records.
     for width in list(needles.others):
         taken = [windows(record["key"].encode(), width) for record in kept]
         needles.others[width] = needles.others[width][~np.isin(needles.others[width], np.concatenate(taken))]
-    print(f"{len(needles):,} windows searched in {sum(1 for _ in path.rglob('*')):,} files")
-    assert needles.found(path) == {}
+    print(f"{len(needles):,} windows searched in {sum(1 for _ in folder.rglob('*')):,} files")
+    assert needles.found(folder) == {}
     newest = st.Dataset(path)
     for version in versions:
         now = st.Dataset(path, version=version)
@@ -283,7 +300,7 @@ def test_a_list_of_rejected_inputs_loses_purged_keys(tmp_path: Path) -> None:
     assert report["rejected"] == 1 and key(5) not in listed.read_text()
 
 
-def test_a_pack_that_is_not_finished_and_a_store_are_refused(changed: tuple[st.Dataset, list[dict], list[dict]]) -> None:
+def test_a_pack_that_is_not_finished_is_refused(changed: tuple[st.Dataset, list[dict], list[dict]]) -> None:
     dataset, _, _ = changed
     (Path(dataset.path) / ".pack-validation.json").write_text("{}")
     with pytest.raises(st.PackError, match="pack of split `validation`"):

@@ -134,6 +134,9 @@ async fn answer(mut request: Request<Incoming>, released: u64, shared: Arc<Share
     }
     let fault = fault.filter(|_| reads);
     let (mut parts, body) = answer.into_parts();
+    if shared.names_versions && parts.status.is_success() {
+        parts.headers.insert("x-amz-version-id", hyper::header::HeaderValue::from(number));
+    }
     let length = parts.headers.get(hyper::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     shared.bytes.fetch_add(length.unwrap_or(0), Ordering::Relaxed);
     if shared.keeps == Checksums::Ignored {

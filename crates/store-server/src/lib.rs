@@ -46,6 +46,8 @@ pub struct Options {
     pub ignore_conditions: bool,
     /// What becomes of the CRC32C of uploads.
     pub checksums: Checksums,
+    /// Whether answers name a version of the object, as those of a bucket that keeps versions do. The server keeps none.
+    pub names_versions: bool,
 }
 
 /// A running server. Dropping it ends it.
@@ -77,6 +79,7 @@ struct Shared {
     /// How many answers to a request were changed since its last unchanged one.
     in_a_row: Mutex<HashMap<String, u64>>,
     ignore_conditions: bool,
+    names_versions: bool,
     /// Held while a request with a condition is carried out.
     conditional: tokio::sync::RwLock<()>,
     /// Requests from this number on are not answered until it grows; then they are refused.
@@ -115,6 +118,7 @@ impl Server {
             injected,
             in_a_row: Mutex::default(),
             ignore_conditions: options.ignore_conditions,
+            names_versions: options.names_versions,
             conditional: tokio::sync::RwLock::new(()),
             held_from: watch::Sender::new(u64::MAX),
             held_name: watch::Sender::new(String::new()),

@@ -66,8 +66,8 @@ pub use url::{is_url, lacks_slash, local_path};
 pub use version::{Condition, Found, Version};
 pub use window::Window;
 pub use write::{
-    Existing, clean_up, find, is_empty, is_listed, is_writable, list, list_beginning, list_with_times, pinned, put,
-    put_if, remove, unfinished,
+    Existing, clean_up, find, is_empty, is_listed, is_writable, keeps_versions, list, list_beginning, list_below,
+    list_with_times, pinned, put, put_if, remove, unfinished,
 };
 
 use std::sync::OnceLock;

@@ -4,7 +4,7 @@ use crate::new_file::new_file_of;
 use crate::repository::Repository;
 use crate::request;
 use crate::url::{Service, Url, is_url};
-use crate::verb::{Commit, List, ListTimes, Payload, Put, Remove, Whole};
+use crate::verb::{Commit, Describe, List, ListTimes, Payload, Put, Remove, Whole};
 use crate::version::{Condition, Found, Version};
 use shardtool_format::checksum::crc32c;
 use std::io;
@@ -117,6 +117,29 @@ pub fn find(path: &Path, limit: u64) -> io::Result<Option<Found>> {
 /// As [`crate::Object::open`].
 pub fn list(folder: &Path) -> io::Result<Vec<String>> {
     request::send(&Url::parse(folder)?, List::Folder)
+}
+
+/// As [`list`], of the objects below a folder, at any depth, by their paths in it.
+///
+/// # Errors
+/// As [`list`].
+pub fn list_below(folder: &Path) -> io::Result<Vec<String>> {
+    request::send(&Url::parse(folder)?, List::Below)
+}
+
+/// Returns whether a store gives the versions of an object names of their own, from which it follows that it keeps those that are replaced or
+/// removed. Only S3 and Azure say so: they name a version only if the bucket keeps versions.
+///
+/// # Errors
+/// As [`crate::Object::open`].
+pub fn keeps_versions(path: &Path) -> io::Result<bool> {
+    let url = Url::parse(path)?;
+    if !matches!(url.service, Service::S3 | Service::Azure) {
+        return Ok(false);
+    }
+    let named = request::send(&url, Describe { checksum: false })?.version.generation;
+    // The version of an object that was written while the bucket kept none.
+    Ok(named.is_some_and(|name| name != "null"))
 }
 
 /// As [`list`], with the time at which each object was written, by the store's clock.

@@ -4,6 +4,7 @@ use super::{NewestArgument, print_version, version_json};
 use crate::exit::Exit;
 use crate::headings;
 use crate::interrupt::{self, Interrupted};
+use crate::open::is_url;
 use crate::output::Output;
 use crate::progress::Images;
 use crate::text;
@@ -35,6 +36,11 @@ pub(crate) struct Arguments {
     /// Read all files in the dataset's folder afterwards, and search them for purged keys and bytes
     #[arg(long, requires = "yes", help_heading = headings::OUTPUT)]
     search: bool,
+    /// Write to a store without versions of objects
+    ///
+    /// For a store that does not compare versions of objects: nothing else may write to the dataset.
+    #[arg(long, help_heading = headings::MACHINE, hide_short_help = true)]
+    single_writer: bool,
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", help_heading = headings::MACHINE)]
     jobs: Option<NonZeroUsize>,
@@ -57,10 +63,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     (options.forget_keys, options.search) = (arguments.forget_keys, arguments.search);
     options.jobs = arguments.jobs.unwrap_or(options.jobs);
     (options.change.message, options.change.author) = (arguments.message.clone(), arguments.author.clone());
-    options.change.dry_run = !arguments.yes;
+    (options.change.dry_run, options.change.single_writer) = (!arguments.yes, arguments.single_writer);
     interrupt::declare(Interrupted::Exits("interrupted: every version still opens; the same command continues"));
     let progress = Images::new("written");
-    let purged = purge(&arguments.dataset.dataset, &options, &progress);
+    let dataset = &arguments.dataset.dataset;
+    let purged = purge(dataset, &options, &progress);
     progress.finish();
     let purged = purged?;
     if arguments.json {
@@ -70,15 +77,16 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         out.json(&json!({
             "version": version_json(purged.version), "splits": splits, "versions": purged.versions,
             "shards": purged.shards, "bytes": purged.bytes, "removed": purged.removed, "links": purged.links, "remembered": purged.remembered,
-            "rejected": purged.rejected, "copies": copies, "others": purged.others, "found": purged.found,
+            "rejected": purged.rejected, "copies": copies, "others": purged.others, "keeps_versions": purged.keeps_versions,
+            "found": purged.found,
         }))?;
     } else {
-        print(&purged, arguments.yes, out)?;
+        print(&purged, arguments.yes, is_url(dataset), out)?;
     }
     Ok(if purged.found.is_some_and(|found| !found.is_empty()) { Exit::Finding } else { Exit::Success })
 }
 
-fn print(purged: &Purged, yes: bool, out: &mut Output) -> anyhow::Result<()> {
+fn print(purged: &Purged, yes: bool, in_store: bool, out: &mut Output) -> anyhow::Result<()> {
     if purged.splits.is_empty() {
         writeln!(out, "no kept version has a deleted record: nothing to purge")?;
         if purged.version.is_some() {
@@ -89,7 +97,8 @@ fn print(purged: &Purged, yes: bool, out: &mut Output) -> anyhow::Result<()> {
         } else {
             "files of an interrupted purge to remove (--yes)"
         };
-        return files(verb, &purged.removed, out);
+        files(verb, &purged.removed, out)?;
+        return kept_by_store(purged, out);
     }
     for (split, records) in &purged.splits {
         let verb = if yes { "purged" } else { "to purge (--yes purges them)" };
@@ -132,11 +141,31 @@ fn print(purged: &Purged, yes: bool, out: &mut Output) -> anyhow::Result<()> {
         Some(found) => files("  parts of them were found in", found, out)?,
         None => {}
     }
+    kept_by_store(purged, out)?;
     if yes {
         writeln!(out, "  out of reach: the source, other copies, backups and snapshots, caches of readers,")?;
-        writeln!(out, "  blocks of removed files until the disk reuses them, names of classes, messages in the log")?;
+        let kept = match in_store {
+            true => "what the store keeps of removed objects (their versions, soft deletion, replicas)",
+            false => "blocks of removed files until the disk reuses them",
+        };
+        writeln!(out, "  {kept}, names of classes, messages in the log")?;
     }
     print_version(purged.version, !yes, false, out)
+}
+
+/// Says that a store keeps what was purged.
+fn kept_by_store(purged: &Purged, out: &mut Output) -> anyhow::Result<()> {
+    if purged.keeps_versions {
+        writeln!(
+            out,
+            "  the store keeps versions of objects: what is purged stays there until you remove the versions of objects below this"
+        )?;
+        writeln!(
+            out,
+            "  URL that are not the current ones (in S3, a lifecycle rule with NoncurrentVersionExpiration)"
+        )?;
+    }
+    Ok(())
 }
 
 fn files(what: &str, files: &[PathBuf], out: &mut Output) -> anyhow::Result<()> {

@@ -22,6 +22,7 @@ mod options;
 mod pack_from_stores;
 mod pack_to_stores;
 mod parts;
+mod purge_in_stores;
 mod selection;
 mod several_values;
 mod shown;

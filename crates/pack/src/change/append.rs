@@ -2,13 +2,12 @@
 
 use super::base;
 use super::commit::{Basis, are_useless, beside_others, commit, discard, each_shard};
-use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, views};
 use crate::commit::{Directory, unique};
 use crate::error::ShardError;
 use crate::pack::{PackedShards, write_split_shards};
-use crate::place::{self, Place, StoreFolder};
+use crate::place::{self, CHANGE_LOCK, Place, StoreFolder};
 use crate::progress::Progress;
 use crate::purged_keys;
 use crate::split::manifest_store;
@@ -227,10 +226,10 @@ fn write<P: Place>(
     progress: &dyn Progress,
 ) -> Result<Appended, Error> {
     // As other changes do: `gc` must not remove finished shards that this append takes over from an interrupted one.
-    let (_place, _lock) = P::join(dataset.path(), LOCK, options.change.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.change.single_writer)?;
     let mut added: Vec<Added<P>> = vec![];
     let written = pack_all(dataset, plans, packing, options, progress, &mut added)
-        .and_then(|()| put(dataset, plans, &added, options, &new_classes));
+        .and_then(|()| put(&place, dataset, plans, &added, options, &new_classes));
     if let Err(error) = &written {
         // Packed again with other keys or options, they would be others.
         for Added { packed, .. } in &added {
@@ -301,13 +300,13 @@ fn appended_key(dataset: &Dataset, split: &Split, key: &[u8]) -> Error {
 }
 
 fn put<P: Place>(
+    place: &P,
     dataset: &Dataset,
     plans: &[Plan],
     added: &[Added<P>],
     options: &AppendOptions,
     new_classes: &[String],
 ) -> Result<NewVersion, Error> {
-    let place = &added.first().ok_or(Error::Option { option: "source", expected: "at least one split" })?.packed.place;
     let mut file = PartsFile::new(place, Holds::Deleted);
     let mut bitmaps: HashMap<&str, manifest::Deleted> = HashMap::new();
     for added in added {

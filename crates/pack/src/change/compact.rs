@@ -3,13 +3,12 @@
 use super::append::shards_name;
 use super::base;
 use super::commit::{Basis, beside_others, commit, discard};
-use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, views};
 use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::metadata::RecordStripper;
-use crate::place::{self, Place, StoreFolder};
+use crate::place::{self, CHANGE_LOCK, Place, StoreFolder};
 use crate::progress::Progress;
 use crate::reshard::{ReshardOptions, Resharding};
 use crate::{Error, Shards};
@@ -117,7 +116,7 @@ fn write<P: Place>(
     options: &CompactOptions,
     progress: &dyn Progress,
 ) -> Result<Compacted, Error> {
-    let (place, _lock) = P::join(dataset.path(), LOCK, options.change.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.change.single_writer)?;
     place.create_folder(Path::new(names::INDEX_FOLDER))?;
     let mut reshard = ReshardOptions::default();
     (reshard.shards, reshard.seed) = (options.shards, None);

@@ -5,16 +5,13 @@ use super::commit::{Basis, beside_others, commit, discard, each_shard, names_fil
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion};
 use super::{base, views};
-use crate::place::{Place, StoreFolder};
+use crate::place::{CHANGE_LOCK, Place, StoreFolder};
 use crate::progress::Progress;
 use crate::{Error, commit::Directory};
 use shardtool_format::manifest;
 use shardtool_read::{Dataset, Split};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-
-/// The lock that processes share which change a dataset.
-pub(super) const LOCK: &str = ".change.lock";
 
 /// Options of [`delete`].
 #[derive(Debug, Clone)]
@@ -90,7 +87,7 @@ fn write<P: Place>(dataset: &Dataset, chosen: &Chosen, options: &DeleteOptions) 
     if chosen.rows.is_empty() || dry_run {
         return Ok(deleted);
     }
-    let (place, _lock) = P::join(dataset.path(), LOCK, single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, single_writer)?;
     let mut file = PartsFile::new(&place, Holds::Deleted);
     let mut bitmaps: HashMap<&str, manifest::Deleted> = HashMap::new();
     for ((split, number), rows) in &chosen.rows {

@@ -2,10 +2,10 @@
 //! longer kept. Only files whose names this format gives, and not those of a split whose pack is not finished.
 
 use super::base;
-use super::delete::LOCK;
 use crate::Error;
 use crate::commit::{Lock, final_name};
-use crate::place::{self, Place, StoreFolder};
+use crate::place::{self, CHANGE_LOCK, Place, StoreFolder};
+use crate::split::attempt;
 use crate::split::files::{SplitFiles, grown_split, lock_file, unfinished_among};
 use shardtool_format::names;
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub struct Collected {
 /// How old a file in a store must be before it is removed.
 const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The folders of a dataset that have files.
-const FOLDERS: [&str; 4] = ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER];
+pub(super) const FOLDERS: [&str; 4] = ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER];
 
 /// Lists or removes the files of a dataset that no kept version names.
 ///
@@ -57,16 +57,28 @@ pub fn gc(dataset: &Path, options: &GcOptions) -> Result<Collected, Error> {
     }
     if shardtool_store::is_url(dataset.path()) {
         let folder = match options.remove {
-            true => StoreFolder::alone(dataset.path(), LOCK)?,
+            true => StoreFolder::alone(dataset.path(), CHANGE_LOCK, false)?,
             // A list needs no right to write.
             false => StoreFolder::open(dataset.path())?.ok_or_else(|| base::no_dataset(dataset.path()))?,
         };
-        let old = folder.old(LOCK, &FOLDERS, RECENT)?;
+        let old = folder.old(CHANGE_LOCK, &FOLDERS, RECENT)?;
         return collect(&folder, options, Some(&old));
     }
     let directory = base::directory(&dataset)?;
     let _lock = Lock::own_dataset(&directory)?;
     collect(&directory, options, None)
+}
+
+/// Returns the files in the folders of a dataset, by their paths in it.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn files<P: Place>(place: &P) -> Result<HashSet<PathBuf>, Error> {
+    let mut files = HashSet::new();
+    for folder in FOLDERS {
+        files.extend(place.names(Path::new(folder))?.into_iter().map(|name| Path::new(folder).join(name)));
+    }
+    Ok(files)
 }
 
 /// Lists or removes the files of a dataset that no kept version names, of the `old` ones if they are given. No change is made meanwhile.
@@ -89,11 +101,17 @@ pub(super) fn collect<P: Place>(
         locks.contains(lock.as_str()) && is_recent(Path::new(&lock))
     };
     let running: Vec<_> = grown.iter().filter(is_running).collect();
+    // So do writes of tasks, from their beginning to the commit that names shards.
+    let is_written = |split: &str| {
+        let lock = lock_file(split);
+        locks.iter().any(|name| name.starts_with(&lock) && is_recent(Path::new(name)))
+    };
     for folder in FOLDERS {
         for name in place.names(Path::new(folder))? {
             let path = Path::new(folder).join(&name);
             let is_packed = |name: &str| {
-                packed.iter().any(|split| split.is_written_name(final_name(name).unwrap_or(name)))
+                attempt::of(final_name(name).unwrap_or(name)).is_some_and(|of| is_written(of.split))
+                    || packed.iter().any(|split| split.is_written_name(final_name(name).unwrap_or(name)))
                     || running.iter().any(|split| name.contains(split.as_str()))
             };
             let ours = name.to_str().is_some_and(|name| is_ours(folder, name) && !is_packed(name));
@@ -153,11 +171,14 @@ impl Kept {
 }
 
 /// Returns whether this format gives a file of a folder its name: a shard, its index, a column, a bitmap, the manifest of a version, or
-/// what a killed `append` leaves. Other files are the user's.
-fn is_ours(folder: &str, name: &str) -> bool {
+/// what a killed `append` or write of tasks leaves. Other files are the user's.
+pub(super) fn is_ours(folder: &str, name: &str) -> bool {
     // What a killed process has not finished.
     if let Some(whole) = final_name(name) {
         return is_ours(folder, whole);
+    }
+    if attempt::of(name).is_some() {
+        return matches!(folder, "" | names::INDEX_FOLDER);
     }
     let hex = |text: &str| text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -2,13 +2,12 @@
 
 use super::base;
 use super::commit::{Basis, commit};
-use super::delete::LOCK;
 use super::{ChangeOptions, NewVersion};
 use crate::Error;
 use crate::commit::Directory;
 use crate::copy::check_allowed;
 use crate::error::ShardError;
-use crate::place::{self, Place, StoreFolder};
+use crate::place::{self, CHANGE_LOCK, Place, StoreFolder};
 use shardtool_format::manifest::Manifest;
 use shardtool_format::names;
 use shardtool_read::{Dataset, manifest_of, parse_manifest};
@@ -53,7 +52,7 @@ fn contents(manifest: &Manifest) -> Manifest {
 }
 
 fn write<P: Place>(dataset: &Dataset, earlier: &Manifest, options: &ChangeOptions) -> Result<NewVersion, Error> {
-    let (place, _lock) = P::join(dataset.path(), LOCK, options.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.single_writer)?;
     check_files(&place, earlier)?;
     let basis = Basis { everything: true, ..Basis::default() };
     let wanted = contents(earlier);

@@ -2,13 +2,12 @@
 
 use super::chosen::{Chosen, ChosenRecords};
 use super::commit::{Basis, beside_others, commit, discard};
-use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion, base, views};
 use crate::Error;
 use crate::commit::Directory;
 use crate::error::ShardError;
-use crate::place::{Place, StoreFolder};
+use crate::place::{CHANGE_LOCK, Place, StoreFolder};
 use crate::progress::Progress;
 use shardtool_format::manifest::View;
 use shardtool_format::names;
@@ -108,7 +107,7 @@ fn write<P: Place>(
     chosen: &Chosen,
     options: &SelectOptions,
 ) -> Result<(Option<NewVersion>, u64), Error> {
-    let (place, _lock) = P::join(dataset.path(), LOCK, options.change.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.change.single_writer)?;
     let mut file = PartsFile::new(&place, Holds::Deleted);
     let rows = chosen.rows.iter().map(|((_, number), rows)| (from.entry().shards[*number].file.as_str(), rows));
     let rows: BTreeMap<&str, &Vec<u64>> = rows.collect();
@@ -175,7 +174,7 @@ pub fn remove_view(dataset: &Path, name: &str, options: &ChangeOptions) -> Resul
 }
 
 fn remove<P: Place>(dataset: &Dataset, name: &str, options: &ChangeOptions) -> Result<NewVersion, Error> {
-    let (place, _lock) = P::join(dataset.path(), LOCK, options.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.single_writer)?;
     let basis = Basis { views: true, ..Basis::default() };
     let command = format!("select --remove {name}");
     let is_made = |manifest: &shardtool_format::manifest::Manifest| {

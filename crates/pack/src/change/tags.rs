@@ -2,12 +2,11 @@
 
 use super::base;
 use super::commit::{Basis, commit};
-use super::delete::LOCK;
 use super::{ChangeOptions, NewVersion};
 use crate::Error;
 use crate::commit::Directory;
 use crate::error::ShardError;
-use crate::place::{Place, StoreFolder};
+use crate::place::{CHANGE_LOCK, Place, StoreFolder};
 use shardtool_format::manifest::{self, Manifest, Tag};
 use shardtool_format::names::MANIFEST;
 use shardtool_read::{Dataset, manifest_of, parse_manifest};
@@ -109,7 +108,7 @@ fn edit_in<P: Place>(
     is_made: &dyn Fn(&Manifest) -> bool,
     change: &mut dyn FnMut(&mut Vec<Tag>),
 ) -> Result<NewVersion, Error> {
-    let (place, _lock) = P::join(dataset.path(), LOCK, options.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.single_writer)?;
     check()?;
     commit(&place, dataset.manifest(), &Basis::default(), command, options, is_made, &mut |manifest| {
         if let Some(versions) = &mut manifest.versions {

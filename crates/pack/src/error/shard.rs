@@ -189,13 +189,6 @@ pub enum ShardError {
         /// The first of them.
         key: String,
     },
-    /// A purge of a dataset in a store.
-    #[error("{}: a store cannot be locked while history is rewritten, and may keep what is removed; copy the dataset to a disk \
-        (`shardtool copy --all-versions`), purge it there, and copy it back", .path.display())]
-    StorePurge {
-        /// The dataset.
-        path: PathBuf,
-    },
     /// A purge of a dataset with a pack that is not finished.
     #[error("the pack of split `{split}` of {} is not finished, and may have what is to be purged; finish it first \
         (`shardtool status` says how)", .path.display())]

@@ -61,9 +61,10 @@ impl Place for Directory {
         };
         let mut buffer = vec![0; 1 << 20];
         loop {
-            match file.read(&mut buffer).map_err(Error::io("read", &path))? {
-                0 => return Ok(true),
-                length => take(&buffer[..length]),
+            match file.read(&mut buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(0) => return Ok(true),
+                read => take(&buffer[..read.map_err(Error::io("read", &path))?]),
             }
         }
     }

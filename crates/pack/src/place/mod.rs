@@ -31,6 +31,9 @@ use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+/// The lock that processes share which change a dataset.
+pub(crate) const CHANGE_LOCK: &str = ".change.lock";
+
 /// Refuses a web server or the Hugging Face Hub as the destination. Sends no request.
 ///
 /// # Errors

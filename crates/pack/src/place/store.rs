@@ -2,26 +2,31 @@
 
 use super::claim::Claim;
 use super::probe::{is_probe, probe};
-use super::{Edit, NewFile, Place, succeed};
+use super::{CHANGE_LOCK, Edit, NewFile, Place, succeed};
 use crate::Error;
 use crate::error::DestinationError;
 use crate::ordered::ordered;
 use shardtool_format::manifest::{self, Manifest};
 use shardtool_format::names;
 use shardtool_read::{Access, FileBytes};
-use shardtool_store::{Condition, Existing, Found, Object, PART_BYTES, REFETCHES, Upload, Version};
+use shardtool_store::{Condition, Existing, Found, Object, PART_BYTES, REFETCHES, Upload, Version, time_limit};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Files that are read whole have at most this number of bytes.
 const MAX_BYTES: u64 = 1 << 32;
+/// What the names of the claims of processes that write a split begin and end with.
+const PACK: &str = ".pack-";
+const LOCK_END: &str = ".lock";
 /// What the names of the claims of joined processes end with.
 const JOINED: &str = ".joined";
+/// How long a process waits before it asks again whether it may join.
+const WAIT: Duration = Duration::from_millis(500);
 /// How often the manifest is read again because another process has changed it.
 const EDITS: u32 = 20;
 
@@ -31,6 +36,8 @@ pub(crate) struct StoreFolder {
     path: PathBuf,
     /// Whether the store compares versions.
     conditional: bool,
+    /// Whether this process has [`CHANGE_LOCK`], or has joined with it.
+    changes: bool,
     /// `None` if the folder is only read.
     claim: Option<Arc<Claim>>,
 }
@@ -71,14 +78,27 @@ impl StoreFolder {
     ///
     /// # Errors
     /// [`DestinationError::Claimed`], [`DestinationError::NoConditions`], [`Error::Io`].
-    pub(crate) fn alone(path: &Path, lock: &str) -> Result<Self, Error> {
-        let (folder, ()) = Self::begin(path, lock, false)?;
+    pub(crate) fn alone(path: &Path, lock: &str, single_writer: bool) -> Result<Self, Error> {
+        let (folder, ()) = Self::begin(path, lock, single_writer)?;
         for name in folder.names(Path::new(""))?.iter().filter_map(|name| name.to_str()) {
             if is_joined(name, lock) {
                 drop(folder.take_joined(lock, name)?);
             }
         }
         Ok(folder)
+    }
+
+    /// Refuses a process that packs, or begins or writes the tasks of a split, and ends the uploads of those that have ended.
+    ///
+    /// # Errors
+    /// [`DestinationError::Claimed`], [`Error::Io`].
+    pub(crate) fn refuse_packs(&self) -> Result<(), Error> {
+        for name in self.names(Path::new(""))?.iter().filter_map(|name| name.to_str()) {
+            if name.starts_with(PACK) && (name.ends_with(LOCK_END) || name.ends_with(JOINED)) {
+                drop(self.take_joined(CHANGE_LOCK, name)?);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the files in these folders that were written at least `age` before the lock of this name, which this process has just
@@ -112,6 +132,20 @@ impl StoreFolder {
             }
         }
         Ok(())
+    }
+
+    /// Joins the processes that change a dataset: a purge writes manifests of earlier versions again, and a process that has read one of
+    /// them before must not put it back. Waits as long as a request may take for a process that is alone.
+    fn join_changes(&self) -> Result<Self, Error> {
+        let since = Instant::now();
+        loop {
+            match Self::join(&self.path, CHANGE_LOCK, !self.conditional) {
+                Err(Error::Destination(DestinationError::Claimed { .. })) if since.elapsed() < time_limit() => {
+                    std::thread::sleep(WAIT);
+                }
+                joined => return joined.map(|(folder, ())| folder),
+            }
+        }
     }
 
     fn checked(&self) -> Result<(), Error> {
@@ -149,12 +183,13 @@ impl Place for StoreFolder {
 
     fn open(path: &Path) -> Result<Option<Self>, Error> {
         super::check_writable(path)?;
-        Ok(Some(StoreFolder { path: path.to_owned(), conditional: false, claim: None }))
+        Ok(Some(StoreFolder { path: path.to_owned(), conditional: false, changes: false, claim: None }))
     }
 
     fn begin(path: &Path, lock: &str, single_writer: bool) -> Result<(Self, ()), Error> {
         let (mut folder, now) = Self::probed(path, lock, single_writer)?;
         folder.claim = Some(Arc::new(Claim::take(path.join(lock), path, folder.conditional, now)?));
+        folder.changes = lock == CHANGE_LOCK;
         folder.remove_probes(lock)?;
         let ours = |name: &str| name == lock || is_probe(name, lock);
         folder.remove_abandoned(Path::new(""), &ours)?;
@@ -167,6 +202,7 @@ impl Place for StoreFolder {
         // In this order: a process that takes the lock sees this claim, or this process sees the lock.
         folder.claim = Some(Arc::new(Claim::take(path.join(joined), path, folder.conditional, now)?));
         Claim::refuse_taken(&path.join(lock), path, folder.conditional, now)?;
+        folder.changes = lock == CHANGE_LOCK;
         Ok((folder, ()))
     }
 
@@ -314,8 +350,16 @@ impl Place for StoreFolder {
 
     fn edit_manifest(&self, command: &str, edit: Edit<'_>) -> Result<(), Error> {
         let path = self.path.join(names::MANIFEST);
+        let mut joined = None;
         for attempt in 1..=EDITS {
-            let there = self.stored_manifest()?;
+            let mut there = self.stored_manifest()?;
+            if joined.is_none()
+                && !self.changes
+                && there.as_ref().is_some_and(|there| there.manifest.versions.is_some())
+            {
+                joined = Some(self.join_changes()?);
+                there = self.stored_manifest()?;
+            }
             let Some(after) = edit(there.as_ref().map(|there| there.manifest.clone()))? else { return Ok(()) };
             let manifest = match &there {
                 Some(there) => succeed(self, (&there.json, &there.manifest), after, command)?,

@@ -4,8 +4,9 @@
 use crate::support::{chain, check, names, snapshot};
 use shardtool_format::manifest::DType;
 use shardtool_pack::{
-    DestinationError, Error, Options, Progress, Sample, Shards, Step, TaskOptions, TaskShard, TaskWrite, TaskWriter,
-    Value, WriterError, WriterOptions, clean, new_write_id, pack,
+    ChosenRecords, DeleteOptions, DestinationError, Error, GcOptions, Options, Progress, PurgeOptions, Sample, Shards,
+    Step, TaskOptions, TaskShard, TaskWrite, TaskWriter, Value, WriterError, WriterOptions, clean, delete, gc,
+    new_write_id, pack, purge,
 };
 use std::fs;
 use std::ops::ControlFlow;
@@ -92,6 +93,46 @@ fn a_stopped_commit_and_a_late_attempt_leave_what_clean_removes() {
             assert_eq!(check(temp.path(), "train").len(), 20);
         }
     }
+}
+
+/// Attempts may be named, until the process that began their write ends: `gc` and `purge` wait for it. Then those that no version names
+/// are removed, and so are purged shards that tasks wrote.
+#[test]
+fn gc_and_purge_wait_for_a_write_of_tasks_and_remove_its_files() {
+    let temp = tempfile::tempdir().unwrap();
+    let written = options(temp.path(), "train", &new_write_id());
+    let write = TaskWrite::begin(&written).unwrap();
+    let shards = vec![attempt(&written, 0, 0..10), attempt(&written, 1, 10..20)];
+    write.commit(&written, shards.clone(), &()).unwrap();
+    drop(write);
+    let gone = ChosenRecords::Keys(vec![b"3".to_vec()]);
+    delete(temp.path(), &DeleteOptions::new(gone), &()).unwrap();
+    let other = options(temp.path(), "val", &new_write_id());
+    let write = TaskWrite::begin(&other).unwrap();
+    let lost = attempt(&other, 0, 30..40);
+    // One of 43 names of attempts ends in decimal digits alone, as those of other shards.
+    let decimal = format!("{}-12345678.tfrecord", lost.shard.file.rsplit_once('-').unwrap().0);
+    fs::copy(temp.path().join(&lost.shard.file), temp.path().join(&decimal)).unwrap();
+    let mut collecting = GcOptions::default();
+    collecting.remove = true;
+    let refused =
+        |error: Error| assert!(matches!(error, Error::Destination(DestinationError::Locked { .. })), "{error}");
+    refused(gc(temp.path(), &collecting).unwrap_err());
+    refused(purge(temp.path(), &PurgeOptions::default(), &()).unwrap_err());
+    drop(write);
+    let collected = gc(temp.path(), &GcOptions::default()).unwrap().files;
+    assert!(
+        [&lost.shard.file, &decimal].iter().all(|file| collected.contains(&Path::new(file).into())),
+        "{collected:?}"
+    );
+    let purged = purge(temp.path(), &PurgeOptions::default(), &()).unwrap();
+    for file in [&shards[0].shard.file, &lost.shard.file, &decimal] {
+        assert!(purged.removed.contains(&Path::new(file).into()), "{file} of {purged:?}");
+        assert!(!temp.path().join(file).exists() && !temp.path().join(format!("_index/{file}.index")).exists());
+    }
+    assert!(purged.others.is_empty() && temp.path().join(&shards[1].shard.file).exists(), "{purged:?}");
+    assert_eq!(check(temp.path(), "train").len(), 19);
+    assert_eq!(gc(temp.path(), &collecting).unwrap().files, [""; 0].map(std::path::PathBuf::from));
 }
 
 #[test]

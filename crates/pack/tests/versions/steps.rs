@@ -223,7 +223,6 @@ pub(crate) fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -
             let mut options = PurgeOptions::default();
             (options.forget_keys, options.search) = (rng.one_in(3), rng.one_in(2));
             let purged = match purge(path, &options, &()) {
-                Err(Error::Shard(ShardError::StorePurge { .. })) => return "purge in a store".to_owned(),
                 Err(Error::Shard(ShardError::VirtualShards { .. })) if path.join(".base").exists() => {
                     return "purge of a clone".to_owned();
                 }

@@ -354,13 +354,15 @@ class Dataset:
         message: str | None = None,
         author: str | None = None,
         dry_run: bool = False,
+        single_writer: bool = False,
     ) -> dict[str, Any]:
         """Removes deleted records from all versions: their bytes, keys and values. Every version that had one is written again without
         it; `at()` is the newest. Purged keys stay out of appends, unless `forget_keys`; `search` reads all files in the folder
         afterwards. Returns a report: `version`, `records` of each split, `versions`, `shards`, `bytes`, `removed`, `links` (of them, whose
         bytes stay elsewhere), `remembered` (keys),
         `rejected` (lines of lists), `copies` (split and key of other records with a purged image), `others` (files that are not the
-        dataset's), `found` (files in which something was found; `None` without `search`). Raises `PackError`."""
+        dataset's), `keeps_versions` (whether the store says that it keeps removed objects), `found` (files in which something was found;
+        `None` without `search`). Raises `PackError`."""
 
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def _repr_html_(self, /) -> str: ...

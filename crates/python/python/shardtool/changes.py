@@ -474,6 +474,7 @@ def purge(
     message: str | None = None,
     author: str | None = None,
     dry_run: bool = False,
+    single_writer: bool = False,
 ) -> dict[str, Any]:
     """Removes deleted records from all versions."""
-    return _shardtool.purge(dataset.path, forget_keys, search, _change(dataset, message, author, dry_run, False))
+    return _shardtool.purge(dataset.path, forget_keys, search, _change(dataset, message, author, dry_run, single_writer))

@@ -83,6 +83,8 @@ pub(crate) enum List {
     Folder,
     /// Those directly below a folder whose names begin so, without listing the others.
     Beginning(&'static str),
+    /// All below a folder, at any depth, by their paths in it.
+    Below,
     /// One below a folder, at any depth, whose name does not contain `ignored`; no unfinished file.
     Any {
         /// What names of objects contain that do not count.

@@ -134,6 +134,18 @@ impl Request for List {
                 }
                 Ok(names)
             }
+            List::Below => {
+                let mut listed = client.objects.list(Some(key));
+                let mut paths = vec![];
+                while let Some(meta) = listed.next().await {
+                    let location = meta?.location;
+                    if let Some(parts) = location.prefix_match(key) {
+                        let parts: Vec<_> = parts.map(|part| part.as_ref().to_owned()).collect();
+                        paths.push(parts.join("/"));
+                    }
+                }
+                Ok(paths)
+            }
             List::Any { ignored } => {
                 let mut listed = client.objects.list(Some(key));
                 while let Some(meta) = listed.next().await {

@@ -22,13 +22,12 @@ pub use sources::{ColumnSource, column_rows};
 
 use super::base;
 use super::commit::{Basis, beside_others, commit, discard, each_shard, names_file};
-use super::delete::LOCK;
 use super::parts_file::{Holds, PartsFile};
 use super::{ChangeOptions, NewVersion};
 use crate::Error;
 use crate::commit::Directory;
 use crate::error::ShardError;
-use crate::place::{Place, StoreFolder};
+use crate::place::{CHANGE_LOCK, Place, StoreFolder};
 use crate::progress::{Progress, check};
 use crate::source::objects;
 use matched::Matched;
@@ -138,7 +137,7 @@ fn write<P: Place>(
     if *dry_run {
         return Ok(changed);
     }
-    let (place, _lock) = P::join(dataset.path(), LOCK, *single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, *single_writer)?;
     let mut file = PartsFile::new(&place, Holds::Columns);
     let mut companions: HashMap<&str, Vec<Companion>> = HashMap::new();
     for (number, split) in splits.iter().enumerate() {
@@ -222,7 +221,7 @@ pub fn drop_columns(dataset: &Path, names: &[String], options: &ChangeOptions) -
 }
 
 fn drop_in<P: Place>(dataset: &Dataset, names: &[String], options: &ChangeOptions) -> Result<NewVersion, Error> {
-    let (place, _lock) = P::join(dataset.path(), LOCK, options.single_writer)?;
+    let (place, _lock) = P::join(dataset.path(), CHANGE_LOCK, options.single_writer)?;
     let shards = dataset.manifest().splits.iter().flat_map(|split| &split.shards);
     let basis = Basis {
         shards: shards.map(|shard| shard.file.clone()).collect(),

@@ -2,7 +2,6 @@
 
 use super::{Purged, base, place};
 use crate::Error;
-use crate::commit::Directory;
 use crate::place::Place;
 use crate::progress::{Progress, check};
 use crate::writer::keys::Keys;
@@ -46,11 +45,11 @@ impl Chosen {
     ///
     /// # Errors
     /// [`Error::Read`], [`Error::Stopped`], [`Error::Io`].
-    pub(super) fn new(directory: &Directory, progress: &dyn Progress) -> Result<Self, Error> {
-        let newest = base::manifest(directory)?;
-        let mut manifests: BTreeMap<u64, Manifest> = place::kept_manifests(directory)?.into_iter().collect();
+    pub(super) fn new<P: Place>(place: &P, progress: &dyn Progress) -> Result<Self, Error> {
+        let newest = base::manifest(place)?;
+        let mut manifests: BTreeMap<u64, Manifest> = place::kept_manifests(place)?.into_iter().collect();
         manifests.insert(newest.version_number(), newest);
-        let open = |manifest| Dataset::of_manifest(Place::path(directory), manifest, Options::default());
+        let open = |manifest| Dataset::of_manifest(place.path(), manifest, Options::default());
         let versions: Vec<Dataset> = manifests.into_values().map(open).collect();
         let mut shards: BTreeMap<String, KeptShard> = BTreeMap::new();
         for (version, dataset) in versions.iter().enumerate() {

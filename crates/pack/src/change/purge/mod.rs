@@ -12,12 +12,14 @@
 //! | `copies` | finds the purged images under other keys |
 //! | `rewritten` | shards, columns, bitmaps and manifests without these rows |
 //! | `keys` | the keys of purged records, which do not come back |
+//! | `reach` | what lies where the dataset lies, and what stays there |
 //! | `reports` | removes purged keys from lists of rejected inputs |
 //! | `search` | searches all files for what was purged |
 
 mod chosen;
 mod copies;
 mod keys;
+mod reach;
 mod reports;
 mod rewritten;
 mod search;
@@ -26,20 +28,21 @@ use super::commit::{Basis, commit};
 use super::gc::{self, GcOptions};
 use super::{ChangeOptions, NewVersion, base};
 use crate::Error;
-use crate::commit::{Directory, Lock, remove_abandoned};
+use crate::commit::Lock;
 use crate::error::ShardError;
-use crate::place::{self, Place};
+use crate::place::{self, CHANGE_LOCK, Place, StoreFolder};
 use crate::progress::Progress;
 use crate::purged_keys::{self, PurgedKeyList};
-use crate::split::files::{grown_split, unfinished_splits};
+use crate::split::files::{grown_split, unfinished_among};
 use chosen::Chosen;
+use reach::{Reach, links, others};
 use rewritten::Rewritten;
 use search::Needles;
 use shardtool_format::manifest::{Manifest, Purged as PurgedMember};
 use shardtool_format::names;
 use shardtool_read::Dataset;
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Options of [`purge`].
@@ -90,79 +93,108 @@ pub struct Purged {
     pub copies: Vec<(String, String)>,
     /// Files and folders in the dataset's folder that are not the dataset's; they were left as they are.
     pub others: Vec<PathBuf>,
+    /// Whether the dataset lies in a store that says that it keeps objects which are replaced or removed: purged bytes are still there.
+    pub keeps_versions: bool,
     /// Files in which a part of what was purged was found; `None` if they were not searched.
     pub found: Option<Vec<PathBuf>>,
 }
 
-/// Purges the records of a dataset on a disk that `delete` and `append --replace` have deleted: every kept version that had one is
-/// written again without it, and the old files are removed. Versions keep their numbers; ids and fingerprints of those that are written
-/// again change.
+/// Purges the records of a dataset that `delete` and `append --replace` have deleted: every kept version that had one is written again
+/// without it, and the old files are removed. Versions keep their numbers; ids and fingerprints of those that are written again change.
+///
+/// On a disk, no other process writes to the dataset meanwhile. In a store, no change is made meanwhile; one that keeps versions of objects
+/// ([`Purged::keeps_versions`]) still has what was purged.
 ///
 /// # Errors
-/// [`ShardError::StorePurge`] for a dataset in a store; [`ShardError::UnfinishedPack`], [`ShardError::OpaqueKeys`];
-/// [`DestinationError::Locked`](crate::DestinationError) while another process writes; [`Error::Read`] for damage, [`Error::Io`].
+/// [`ShardError::UnfinishedPack`], [`ShardError::OpaqueKeys`], [`ShardError::VirtualShards`];
+/// [`DestinationError::Locked`](crate::DestinationError), in a store [`DestinationError::Claimed`](crate::DestinationError), while another
+/// process writes; [`DestinationError::NoConditions`](crate::DestinationError) for a store without conditions, unless nothing else writes
+/// to it ([`ChangeOptions::single_writer`]); [`Error::Read`] for damage, [`Error::Io`].
 pub fn purge(dataset: &Path, options: &PurgeOptions, progress: &dyn Progress) -> Result<Purged, Error> {
     let dataset = base::open(dataset, &options.change.sources)?;
-    if shardtool_store::is_url(dataset.path()) {
-        return Err(Error::Shard(ShardError::StorePurge { path: base::folder(&dataset) }));
+    if !shardtool_store::is_url(dataset.path()) {
+        let directory = base::directory(&dataset)?;
+        let _lock = Lock::own_dataset(&directory)?;
+        return purge_in(&directory, None, options, progress);
     }
-    let directory = base::directory(&dataset)?;
-    let _lock = Lock::own_dataset(&directory)?;
+    let folder = match options.change.dry_run {
+        false => StoreFolder::alone(dataset.path(), CHANGE_LOCK, options.change.single_writer)?,
+        // A list needs no right to write.
+        true => StoreFolder::open(dataset.path())?.ok_or_else(|| base::no_dataset(dataset.path()))?,
+    };
+    // In this order: a process that begins later writes other files.
+    let there = gc::files(&folder)?;
+    if !options.change.dry_run {
+        folder.refuse_packs()?;
+    }
+    purge_in(&folder, Some(&there), options, progress)
+}
+
+/// Purges the records of a dataset to which no other process writes but, in a store, a pack that begins from now on; `there` are then the
+/// files that are there now.
+fn purge_in<P: Reach>(
+    place: &P,
+    there: Option<&HashSet<PathBuf>>,
+    options: &PurgeOptions,
+    progress: &dyn Progress,
+) -> Result<Purged, Error> {
     // Another change may have come first.
-    let dataset = base::open(dataset.path(), &options.change.sources)?;
-    check(&dataset)?;
-    let kept = place::kept_manifests(&directory)?;
+    let dataset = base::open(place.path(), &options.change.sources)?;
+    check(place, dataset.manifest())?;
+    let kept = place::kept_manifests(place)?;
     if kept.iter().map(|(_, kept)| kept).chain([dataset.manifest()]).any(Manifest::has_foreign_shards) {
         let problem = "a version has virtual shards, or shards of another dataset, and files of others are never changed: \
             `shardtool compact` writes shards, `shardtool gc --keep 1` drops the versions before; then purge, and remove the files themselves";
         return Err(Error::Shard(ShardError::VirtualShards { path: base::folder(&dataset), problem }));
     }
-    let chosen = Chosen::new(&directory, progress)?;
+    let chosen = Chosen::new(place, progress)?;
     let mut purged = chosen.purged();
+    purged.keeps_versions = place.keeps_versions()?;
     purged.copies = copies::find(&chosen, progress)?;
-    let known = purged_keys::read(&directory, dataset.manifest())?;
+    let known = purged_keys::read(place, dataset.manifest())?;
     purged.remembered = known.as_ref().map_or(0, |known| known.len() as u64);
     let writes = !options.change.dry_run;
     let needles = if writes && options.search { Some(Needles::new(&chosen)?) } else { None };
     if writes && !chosen.is_empty() {
-        write(&directory, &dataset, &chosen, known, options, progress, &mut purged)?;
+        write(place, &dataset, &chosen, known, options, progress, &mut purged)?;
     } else if writes && options.forget_keys && known.is_some() {
-        purged.version = Some(forget(&directory, &dataset, &options.change)?);
+        purged.version = Some(forget(place, &dataset, &options.change)?);
         purged.remembered = 0;
     }
     // A killed purge may have come to this.
     if !chosen.is_empty() || dataset.manifest().versions.as_ref().is_some_and(|versions| versions.purged.is_some()) {
-        purged.removed = old_files(&directory, false)?;
-        purged.links = links(&directory, &purged.removed, &chosen);
+        purged.removed = old_files(place, there, false)?;
+        purged.links = links(place, &purged.removed, &chosen);
         if writes {
-            old_files(&directory, true)?;
+            old_files(place, there, true)?;
         }
     }
     if let Some(needles) = needles {
-        let kept = place::kept_manifests(&directory)?.into_iter().map(|(_, manifest)| manifest);
-        let all: Vec<_> = kept.chain([base::manifest(&directory)?]).collect();
-        purged.found = Some(needles.search(dataset.path(), &all, progress)?);
+        let kept = place::kept_manifests(place)?.into_iter().map(|(_, manifest)| manifest);
+        let all: Vec<_> = kept.chain([base::manifest(place)?]).collect();
+        purged.found = Some(needles.search(place, &all, progress)?);
     }
     let removed = &purged.removed;
-    purged.others = others(&directory)?.into_iter().filter(|path| !removed.contains(path)).collect();
+    purged.others = others(place)?.into_iter().filter(|path| !removed.contains(path)).collect();
     Ok(purged)
 }
 
-fn check(dataset: &Dataset) -> Result<(), Error> {
-    let path = base::folder(dataset);
-    let manifest = dataset.manifest();
+fn check<P: Place>(place: &P, manifest: &Manifest) -> Result<(), Error> {
+    let path = place.path().to_owned();
     let named = [names::IMAGE_KEY, names::IMAGE_FILENAME].iter().any(|name| manifest.dtype(name).is_some());
     if manifest.is_opaque() && !named {
         return Err(Error::Shard(ShardError::OpaqueKeys { path }));
     }
-    match unfinished_splits(&path).into_iter().find(|split| grown_split(split).is_none()) {
+    let names = place.names(Path::new(""))?;
+    let unfinished = unfinished_among(names.iter().filter_map(|name| name.to_str()));
+    match unfinished.into_iter().find(|split| grown_split(split).is_none()) {
         Some(split) => Err(Error::Shard(ShardError::UnfinishedPack { path, split })),
         None => Ok(()),
     }
 }
 
-fn write(
-    directory: &Directory,
+fn write<P: Place>(
+    place: &P,
     dataset: &Dataset,
     chosen: &Chosen,
     known: Option<PurgedKeyList>,
@@ -170,17 +202,17 @@ fn write(
     progress: &dyn Progress,
     purged: &mut Purged,
 ) -> Result<(), Error> {
-    directory.create_folder(names::INDEX_FOLDER)?;
-    purged.rejected = reports::without(directory, chosen)?;
-    let rewritten = Rewritten::write(directory, chosen, options.jobs, progress)?;
+    place.create_folder(Path::new(names::INDEX_FOLDER))?;
+    purged.rejected = reports::without(place, chosen)?;
+    let rewritten = Rewritten::write(place, chosen, options.jobs, progress)?;
     (purged.shards, purged.bytes) = (rewritten.shards(), rewritten.bytes());
     let keys = match options.forget_keys {
         true => None,
-        false => keys::write(directory, known, &chosen.forbidden())?,
+        false => keys::write(place, known, &chosen.forbidden())?,
     };
     purged.remembered = keys.as_ref().map_or(0, |keys| keys.number);
-    Place::sync(directory, Path::new(names::INDEX_FOLDER))?;
-    Place::sync(directory, Path::new(""))?;
+    place.sync(Path::new(names::INDEX_FOLDER))?;
+    place.sync(Path::new(""))?;
     let next = |manifest: &Manifest| {
         let mut next = rewritten.manifest(manifest).unwrap_or_else(|| manifest.clone());
         let before = next.versions.as_ref().and_then(|versions| versions.purged.clone()).unwrap_or_default();
@@ -193,25 +225,24 @@ fn write(
         next
     };
     let basis = Basis { everything: true, ..Basis::default() };
-    let version =
-        commit(directory, dataset.manifest(), &basis, "purge", &options.change, &|_| false, &mut |manifest| {
-            *manifest = next(manifest);
-            Ok(())
-        })?;
+    let version = commit(place, dataset.manifest(), &basis, "purge", &options.change, &|_| false, &mut |manifest| {
+        *manifest = next(manifest);
+        Ok(())
+    })?;
     purged.version = Some(version);
-    for (number, manifest) in place::kept_manifests(directory)? {
+    for (number, manifest) in place::kept_manifests(place)? {
         if let Some(again) = rewritten.manifest(&manifest) {
-            Place::publish(directory, &names::version_path(number), again.to_json().as_bytes())?;
+            place.publish(&names::version_path(number), again.to_json().as_bytes())?;
         }
     }
-    Place::sync(directory, Path::new(names::VERSIONS_FOLDER))?;
+    place.sync(Path::new(names::VERSIONS_FOLDER))?;
     Ok(())
 }
 
 /// Removes the list of purged keys: they may come back.
-fn forget(directory: &Directory, dataset: &Dataset, options: &ChangeOptions) -> Result<NewVersion, Error> {
+fn forget<P: Place>(place: &P, dataset: &Dataset, options: &ChangeOptions) -> Result<NewVersion, Error> {
     let basis = Basis { everything: true, ..Basis::default() };
-    commit(directory, dataset.manifest(), &basis, "purge --forget-keys", options, &|_| false, &mut |manifest| {
+    commit(place, dataset.manifest(), &basis, "purge --forget-keys", options, &|_| false, &mut |manifest| {
         if let Some(purged) = manifest.versions.as_mut().and_then(|versions| versions.purged.as_mut()) {
             purged.keys = None;
         }
@@ -219,48 +250,16 @@ fn forget(directory: &Directory, dataset: &Dataset, options: &ChangeOptions) -> 
     })
 }
 
-/// Returns those of these files, and of the shards with purged rows, that are links, or have other names: their bytes stay there.
-fn links(directory: &Directory, files: &[PathBuf], chosen: &Chosen) -> Vec<PathBuf> {
-    let shards = chosen.affected().map(|(file, _)| PathBuf::from(file));
-    let mut all: Vec<PathBuf> = files.iter().cloned().chain(shards).collect();
-    all.sort();
-    all.dedup();
-    let is_linked = |path: &PathBuf| {
-        let found = std::fs::symlink_metadata(Place::path(directory).join(path));
-        found.is_ok_and(|found| found.is_symlink() || found.nlink() > 1)
-    };
-    all.into_iter().filter(is_linked).collect()
-}
-
-/// Lists or removes the files that no kept version names any more, and removes what killed processes left.
-fn old_files(directory: &Directory, remove: bool) -> Result<Vec<PathBuf>, Error> {
+/// Lists or removes the files that no kept version names any more, of those that are `there`, and removes what killed processes left.
+fn old_files<P: Place>(place: &P, there: Option<&HashSet<PathBuf>>, remove: bool) -> Result<Vec<PathBuf>, Error> {
     if remove {
-        for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
-            if !Place::names(directory, Path::new(folder))?.is_empty() {
-                remove_abandoned(directory, folder, |_| true)?;
+        for folder in gc::FOLDERS {
+            // On a disk, no other process writes.
+            let is_abandoned = |name: &str| there.is_none() || gc::is_ours(folder, name);
+            if !place.names(Path::new(folder))?.is_empty() {
+                place.remove_abandoned(Path::new(folder), &is_abandoned)?;
             }
         }
     }
-    Ok(gc::collect(directory, &GcOptions { keep: None, remove }, None)?.files)
-}
-
-/// Returns what lies in the dataset's folder and is not the dataset's.
-fn others(directory: &Directory) -> Result<Vec<PathBuf>, Error> {
-    let newest = base::manifest(directory)?;
-    let mut named: Vec<PathBuf> = place::files_of(Place::path(directory), &newest).collect();
-    for (_, manifest) in place::kept_manifests(directory)? {
-        named.extend(place::files_of(Place::path(directory), &manifest));
-    }
-    let folders = [names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER].map(PathBuf::from);
-    let known = |path: &PathBuf| {
-        let name = path.to_string_lossy();
-        named.contains(path)
-            || folders.contains(path)
-            || name == names::MANIFEST
-            || name.starts_with(".pack")
-            || name.ends_with(".lock")
-            || (name.starts_with("rejected-") && name.ends_with(".jsonl"))
-    };
-    let all = Place::names(directory, Path::new(""))?.into_iter().map(PathBuf::from);
-    Ok(all.filter(|path| !known(path)).collect())
+    Ok(gc::collect(place, &GcOptions { keep: None, remove }, there)?.files)
 }

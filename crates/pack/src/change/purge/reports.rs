@@ -2,7 +2,6 @@
 
 use super::chosen::Chosen;
 use crate::Error;
-use crate::commit::Directory;
 use crate::place::Place;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -12,20 +11,20 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn without(directory: &Directory, chosen: &Chosen) -> Result<u64, Error> {
+pub(super) fn without<P: Place>(place: &P, chosen: &Chosen) -> Result<u64, Error> {
     let keys: HashSet<&[u8]> = chosen.keys().collect();
     let mut removed = 0;
-    for name in Place::names(directory, Path::new(""))? {
+    for name in place.names(Path::new(""))? {
         let is_list = name.to_str().is_some_and(|name| name.starts_with("rejected-") && name.ends_with(".jsonl"));
         if !is_list {
             continue;
         }
-        let Some(list) = Place::read(directory, Path::new(&name))? else { continue };
+        let Some(list) = place.read(Path::new(&name))? else { continue };
         let lines: Vec<&[u8]> = list.split_inclusive(|byte| *byte == b'\n').collect();
         let kept: Vec<&[u8]> = lines.iter().copied().filter(|line| !names_one(line, &keys)).collect();
         if kept.len() < lines.len() {
             removed += (lines.len() - kept.len()) as u64;
-            Place::publish(directory, Path::new(&name), &kept.concat())?;
+            place.publish(Path::new(&name), &kept.concat())?;
         }
     }
     Ok(removed)

@@ -4,7 +4,6 @@ use super::super::append::shards_name;
 use super::super::compact::with_keys;
 use super::super::parts_file::{Holds, PartsFile};
 use super::chosen::{Chosen, KeptShard};
-use crate::commit::Directory;
 use crate::error::ShardError;
 use crate::ordered::ordered;
 use crate::place::Place;
@@ -40,8 +39,8 @@ impl Rewritten {
     ///
     /// # Errors
     /// [`Error::Read`], [`ShardError::Companion`], [`Error::Stopped`], [`Error::Io`].
-    pub(super) fn write(
-        directory: &Directory,
+    pub(super) fn write<P: Place>(
+        place: &P,
         chosen: &Chosen,
         jobs: NonZeroUsize,
         progress: &dyn Progress,
@@ -51,7 +50,7 @@ impl Rewritten {
         let records = affected.iter().map(|(_, kept)| line(kept).records - kept.rows.len() as u64).sum();
         progress.total(records, affected.iter().map(|(_, kept)| line(kept).bytes).sum());
         let (mut shards, mut stores_keys) = (HashMap::new(), false);
-        let one = |at: usize| shard_without(directory, chosen, affected[at].1, progress);
+        let one = |at: usize| shard_without(place, chosen, affected[at].1, progress);
         ordered(jobs, affected.len(), 2 * jobs.get(), one, |at, new: Result<_, Error>| {
             let (new, stores) = new?;
             shards.insert(affected[at].0.clone(), new);
@@ -59,7 +58,7 @@ impl Rewritten {
             Ok::<(), Error>(())
         })?;
         let mut rewritten = Rewritten { shards, stores_keys, columns: HashMap::new(), deleted: HashMap::new() };
-        rewritten.write_companions(directory, chosen, progress)?;
+        rewritten.write_companions(place, chosen, progress)?;
         Ok(rewritten)
     }
 
@@ -74,12 +73,7 @@ impl Rewritten {
     }
 
     /// Writes each file of columns or bitmaps again that has those of a new shard: the file has the values of purged rows.
-    fn write_companions(
-        &mut self,
-        directory: &Directory,
-        chosen: &Chosen,
-        progress: &dyn Progress,
-    ) -> Result<(), Error> {
+    fn write_companions<P: Place>(&mut self, place: &P, chosen: &Chosen, progress: &dyn Progress) -> Result<(), Error> {
         // By file and offset: a part belongs to one shard, whichever versions name it.
         let mut columns: BTreeMap<&str, BTreeMap<u64, (&Shard, &str, &FilePart)>> = BTreeMap::new();
         let mut bitmaps: BTreeMap<&str, BTreeMap<u64, (&Shard, &Deleted)>> = BTreeMap::new();
@@ -106,12 +100,12 @@ impl Rewritten {
         }
         let rows = |shard: &Shard| chosen.shards.get(&shard.file).map_or(&[][..], |kept| &kept.rows);
         for parts in columns.into_values().filter(|parts| parts.values().any(|(shard, ..)| !rows(shard).is_empty())) {
-            let mut file = PartsFile::new(directory, Holds::Columns);
+            let mut file = PartsFile::new(place, Holds::Columns);
             for (offset, (shard, name, part)) in parts {
                 check(progress)?;
-                let old = read_part(directory, part)?;
+                let old = read_part(place, part)?;
                 let new = match self.shards.get(&shard.file) {
-                    Some(new) => file.add(&column_without(directory, &old, name, part, rows(shard), new)?)?,
+                    Some(new) => file.add(&column_without(place, &old, name, part, rows(shard), new)?)?,
                     None => file.add(&old)?,
                 };
                 self.columns.insert((part.file.clone(), offset), new);
@@ -119,11 +113,11 @@ impl Rewritten {
             file.finish()?;
         }
         for parts in bitmaps.into_values().filter(|parts| parts.values().any(|(shard, _)| !rows(shard).is_empty())) {
-            let mut file = PartsFile::new(directory, Holds::Deleted);
+            let mut file = PartsFile::new(place, Holds::Deleted);
             for (offset, (shard, deleted)) in parts {
-                let old = read_part(directory, &deleted.bitmap)?;
+                let old = read_part(place, &deleted.bitmap)?;
                 let left = match self.shards.get(&shard.file) {
-                    Some(new) => bitmap_without(directory, &old, shard, deleted, rows(shard), new)?,
+                    Some(new) => bitmap_without(place, &old, shard, deleted, rows(shard), new)?,
                     None => Some((deleted.rows, old)),
                 };
                 let left = left.map(|(rows, bits)| Ok::<_, Error>(Deleted { rows, bitmap: file.add(&bits)? }));
@@ -206,8 +200,8 @@ fn add_key(features: &mut Vec<FeatureType>) {
 
 /// Writes a shard without its purged rows. Returns it, and whether its records store keys that were their places. A shard that a killed
 /// run has finished is not written again.
-fn shard_without(
-    directory: &Directory,
+fn shard_without<P: Place>(
+    place: &P,
     chosen: &Chosen,
     kept: &KeptShard,
     progress: &dyn Progress,
@@ -224,41 +218,41 @@ fn shard_without(
     let rows = kept.rows.clone();
     options.selection = Some(Selection::new(vec![], move |_, row| Ok(rows.binary_search(&row).is_err())));
     let one = Manifest { splits: vec![Split { name: split.name().to_owned(), shards: vec![line] }], ..plain.clone() };
-    let old = Dataset::of_manifest(Place::path(directory), one, Options::default());
+    let old = Dataset::of_manifest(place.path(), one, Options::default());
     let with_keys = with_keys(&plain);
     let plan = Resharding::keeping_keys(&name, &old.splits()[0], &options)?;
-    let new = plan.write(&with_keys, directory, &options, progress)?;
+    let new = plan.write(&with_keys, place, &options, progress)?;
     let [new] = <[Shard; 1]>::try_from(new).expect("one shard was planned");
     Ok((new, with_keys.features != plain.features))
 }
 
-fn path(directory: &Directory, part: &FilePart) -> PathBuf {
-    Place::path(directory).join(names::COLUMNS_FOLDER).join(&part.file)
+fn path<P: Place>(place: &P, part: &FilePart) -> PathBuf {
+    place.path().join(names::COLUMNS_FOLDER).join(&part.file)
 }
 
-fn damaged(directory: &Directory, part: &FilePart) -> Error {
-    Error::Shard(ShardError::Companion { path: path(directory, part), offset: part.offset })
+fn damaged<P: Place>(place: &P, part: &FilePart) -> Error {
+    Error::Shard(ShardError::Companion { path: path(place, part), offset: part.offset })
 }
 
 /// Reads a part of a file of columns or bitmaps, and checks its CRC.
-fn read_part(directory: &Directory, part: &FilePart) -> Result<Vec<u8>, Error> {
-    let file = FileBytes::open(&path(directory, part), Access::Pread).map_err(Error::of_file)?;
+fn read_part<P: Place>(place: &P, part: &FilePart) -> Result<Vec<u8>, Error> {
+    let file = FileBytes::open(&path(place, part), Access::Pread).map_err(Error::of_file)?;
     let mut bytes = vec![];
-    let end = part.end().filter(|end| *end <= file.len()).ok_or_else(|| damaged(directory, part))?;
+    let end = part.end().filter(|end| *end <= file.len()).ok_or_else(|| damaged(place, part))?;
     file.read_into(part.offset..end, &mut bytes).map_err(Error::of_file)?;
-    if crc32c(&bytes) == part.crc32c { Ok(bytes) } else { Err(damaged(directory, part)) }
+    if crc32c(&bytes) == part.crc32c { Ok(bytes) } else { Err(damaged(place, part)) }
 }
 
 /// Returns a column without some rows, for a new shard.
-fn column_without(
-    directory: &Directory,
+fn column_without<P: Place>(
+    place: &P,
     old: &[u8],
     name: &str,
     part: &FilePart,
     gone: &[u64],
     shard: &Shard,
 ) -> Result<Vec<u8>, Error> {
-    let damaged = || damaged(directory, part);
+    let damaged = || damaged(place, part);
     let index = Index::parse_companion(old).map_err(|_| damaged())?;
     index.check(0).map_err(|_| damaged())?;
     let rows = (0..index.records()).filter(|row| gone.binary_search(row).is_err());
@@ -278,8 +272,8 @@ fn column_without(
 }
 
 /// Returns the rows of a new shard that are still deleted, and their bitmap; `None` if none is.
-fn bitmap_without(
-    directory: &Directory,
+fn bitmap_without<P: Place>(
+    place: &P,
     old: &[u8],
     shard: &Shard,
     deleted: &Deleted,
@@ -287,7 +281,7 @@ fn bitmap_without(
     new: &Shard,
 ) -> Result<Option<(u64, Vec<u8>)>, Error> {
     let before = DeletedRows::parse(old, shard.records, deleted.rows);
-    let before = before.map_err(|_| damaged(directory, &deleted.bitmap))?;
+    let before = before.map_err(|_| damaged(place, &deleted.bitmap))?;
     let rows = (0..shard.records).filter(|row| gone.binary_search(row).is_err());
     let still = (0..).zip(rows).filter(|(_, row)| before.contains(*row)).map(|(row, _)| row);
     let after = DeletedRows::none(new.records).with(still);

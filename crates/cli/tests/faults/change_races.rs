@@ -2,7 +2,6 @@
 //! change that is refused because the other one came first is run again.
 
 use crate::dataset::{Place, Shards};
-use crate::tree::copy;
 use serde_json::{Value, json};
 use std::process::{Output, Stdio};
 use std::thread;
@@ -15,12 +14,17 @@ pub(crate) struct Rivals {
     serial: [Outcome; 2],
 }
 
-/// Exit statuses, the contents of the newest version, and what the log says of all.
+/// The command that makes a clone of the dataset while it is changed.
+pub(crate) const CLONE: &[&str] = &["clone", "set", "--out", "mine"];
+
+/// Exit statuses, the contents of the newest version, what the log says of all, and the contents of the clone.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     codes: [i32; 2],
     newest: String,
     versions: Vec<Value>,
+    /// `None` without a clone, or with one whose shards a purge has removed.
+    clone: Option<String>,
 }
 
 impl Outcome {
@@ -30,31 +34,26 @@ impl Outcome {
     }
 }
 
-/// Returns whether both changes are made in stores, too.
-pub(crate) fn run_in_stores(commands: &[&[&str]; 2]) -> bool {
-    !commands.iter().any(|command| command[0] == "purge")
-}
-
 impl Rivals {
     /// Makes the dataset, and runs the commands one after the other.
-    pub(crate) fn new(place: Place, commands: [&'static [&'static str]; 2]) -> Self {
+    pub(crate) fn new(place: Place, shards: Shards, commands: [&'static [&'static str]; 2]) -> Self {
         std::fs::create_dir_all(place.folder()).unwrap();
-        place.make(Shards::Own);
-        copy(&place.files(), &place.folder().join("template")).unwrap();
+        place.make(shards);
+        place.keep();
         let serial = [[0, 1], [1, 0]].map(|order: [usize; 2]| {
-            restore(&place);
+            place.restore();
             let mut codes = [0; 2];
             for which in order {
                 codes[which] = code(&place.command(commands[which]).output().unwrap());
             }
-            outcome(&place, codes).unwrap()
+            outcome(&place, &commands, codes).unwrap()
         });
         Rivals { commands, place, serial }
     }
 
     /// Runs both at once, the second one after `delay`. Returns whether one was refused, and what is wrong.
     pub(crate) fn run(&self, delay: Duration) -> (bool, Vec<String>) {
-        restore(&self.place);
+        self.place.restore();
         let start = |which: usize| {
             let mut command = self.place.command(self.commands[which]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -76,7 +75,7 @@ impl Rivals {
                 outputs[which] = self.place.command(self.commands[which]).output().unwrap();
             }
         }
-        let found = outcome(&self.place, outputs.each_ref().map(code));
+        let found = outcome(&self.place, &self.commands, outputs.each_ref().map(code));
         // Two processes that make the same change at once make it once: neither knows the other's from its own.
         let once = self.commands[0] == self.commands[1];
         let is_one = |found: &Outcome| once && found.codes == [0, 0] && found.same(&self.serial[0]);
@@ -87,12 +86,8 @@ impl Rivals {
     }
 }
 
-fn restore(place: &Place) {
-    copy(&place.folder().join("template"), &place.files()).unwrap();
-}
-
 /// Reads all versions.
-fn outcome(place: &Place, codes: [i32; 2]) -> Result<Outcome, String> {
+fn outcome(place: &Place, commands: &[&[&str]; 2], codes: [i32; 2]) -> Result<Outcome, String> {
     let versions = place.log()?;
     for version in &versions {
         place.contents(&format!("set@{}", version["version"]))?;
@@ -101,7 +96,8 @@ fn outcome(place: &Place, codes: [i32; 2]) -> Result<Outcome, String> {
         let records = &version["splits"][0]["records"];
         json!([version["version"], version["command"], version["tags"], version["purged"], records])
     });
-    Ok(Outcome { codes, newest: place.contents("set")?, versions: versions.collect() })
+    let clone = commands.contains(&CLONE).then(|| place.contents("mine").ok()).flatten();
+    Ok(Outcome { codes, newest: place.contents("set")?, versions: versions.collect(), clone })
 }
 
 fn code(output: &Output) -> i32 {

@@ -3,7 +3,6 @@
 
 use crate::dataset::{Contents, Place, Shards};
 use crate::tracer::{End, Fault, Run, run};
-use crate::tree::copy;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -33,7 +32,6 @@ const EARLIER: [&str; 3] = ["set@1", "set@2", "set@3"];
 /// A change, and the dataset before and after it.
 pub(crate) struct Changing {
     arguments: &'static [&'static str],
-    template: PathBuf,
     work: Place,
     output: PathBuf,
     /// How long it takes.
@@ -45,16 +43,15 @@ pub(crate) struct Changing {
 }
 
 impl Changing {
-    /// Makes the inputs in `folder`, and runs the command there without a fault. Returns `None` if a dataset with such shards refuses it.
-    pub(crate) fn new(arguments: &'static [&'static str], shards: Shards, folder: &Path) -> Option<Self> {
+    /// Makes the dataset, and runs the command without a fault. Returns `None` if a dataset with such shards refuses it.
+    pub(crate) fn new(arguments: &'static [&'static str], shards: Shards, work: Place) -> Option<Self> {
         if shards == Shards::Cloned && arguments[0] == "purge" {
             return None;
         }
-        let (template, output) = (folder.join("template"), folder.join("output"));
-        fs::create_dir_all(&template).unwrap();
-        Place::in_folder(&template).make(shards);
-        let work = Place::in_folder(&folder.join("work"));
-        copy(&template, work.folder()).unwrap();
+        fs::create_dir_all(work.folder()).unwrap();
+        let output = work.folder().join("output");
+        work.make(shards);
+        work.keep();
         let before = work.newest().unwrap();
         let earlier = || EARLIER.map(|version| work.contents(version));
         let earlier_before = earlier();
@@ -67,12 +64,12 @@ impl Changing {
         let rewrites = ["gc", "purge"].contains(&arguments[0]);
         assert_eq!(earlier[0] != earlier[1], rewrites, "{arguments:?}: {earlier:?}");
         assert_eq!(before == after, arguments[0] == "gc", "{arguments:?}");
-        Some(Changing { arguments, template, work, output, took, before, after, earlier })
+        Some(Changing { arguments, work, output, took, before, after, earlier })
     }
 
     /// Runs the change with a fault. Returns the call that failed, and what is wrong afterwards; `None` if it made fewer calls.
     pub(crate) fn fail(&self, nth: u64, fault: Fault) -> Option<(&'static str, Vec<String>)> {
-        copy(&self.template, self.work.folder()).unwrap();
+        self.work.restore();
         let Run { end, failed } = run(&mut self.command(), Some((nth, fault)), &mut || ());
         let failed = failed?;
         let mut wrong = vec![];
@@ -91,12 +88,13 @@ impl Changing {
 
     /// Runs the change, and kills it after `share` of the time that it takes. Returns what is wrong afterwards.
     pub(crate) fn kill(&self, share: f64) -> Vec<String> {
-        copy(&self.template, self.work.folder()).unwrap();
+        self.work.restore();
         let mut command = self.work.command(self.arguments);
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(self.took.mul_f64(share));
         process.kill().unwrap();
         process.wait().unwrap();
+        self.work.settle();
         self.check_next()
     }
 
@@ -148,7 +146,7 @@ impl Changing {
             }
         }
         if self.arguments[0] == "purge" {
-            let files = tree(&self.work.folder().join("set"));
+            let files = tree(&self.work.files());
             let has_key = |file: &&PathBuf| fs::read(file).unwrap().windows(9).any(|bytes| bytes == b"cat/0.jpg");
             wrong.extend(files.iter().filter(has_key).map(|file| format!("{} has a purged key", file.display())));
         }

@@ -1,5 +1,6 @@
 //! The commands that write, each with a folder of inputs.
 
+use crate::dataset::{Place, Shards};
 use shardtool_decode::{Pixels, encode_jpeg};
 use std::fs;
 use std::path::Path;
@@ -81,6 +82,8 @@ pub(crate) const COMMANDS: &[Writing] = &[
         inputs: set_and_output,
     },
     Writing { name: "extract", arguments: &["extract", "set", "out"], inputs: set },
+    Writing { name: "copy", arguments: &["copy", "set", "out", "--all-versions"], inputs: changed },
+    Writing { name: "clone", arguments: &["clone", "set", "--out", "out"], inputs: changed },
 ];
 
 /// Commands that use the same dataset.
@@ -155,6 +158,11 @@ fn photos(folder: &Path) {
         }
     }
     fs::write(folder.join("photos/cat/broken.jpg"), "not a photograph").unwrap();
+}
+
+/// A dataset of four versions, in `set`.
+fn changed(folder: &Path) {
+    Place::in_folder(folder).make(Shards::Own);
 }
 
 fn list(folder: &Path) {

@@ -2,13 +2,14 @@
 
 use crate::bucket::Bucket;
 use crate::commands::{set, shardtool};
+use crate::tree::copy;
 use serde_json::Value;
 use shardtool_store_server::Options;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const URL: &str = "s3://bucket/set";
+const BUCKET: &str = "s3://bucket";
 
 /// The contents of a version, or the message of the command that cannot read it.
 pub(crate) type Contents = Result<String, String>;
@@ -21,7 +22,7 @@ pub(crate) enum Shards {
     Cloned,
 }
 
-/// A folder of inputs and, there or in a store, the dataset `set`.
+/// A folder of inputs and, there or in a store, the dataset `set`, and a clone of it, `mine`.
 pub(crate) struct Place {
     folder: PathBuf,
     bucket: Option<Bucket>,
@@ -48,11 +49,35 @@ impl Place {
         self.folder.join(if self.is_store() { "s3" } else { "set" })
     }
 
+    /// Keeps the files of the dataset, for [`Place::restore`].
+    pub(crate) fn keep(&self) {
+        copy(&self.files(), &self.folder.join("template")).unwrap();
+    }
+
+    /// Makes the files of the dataset those that were kept, and removes a clone. No command runs.
+    pub(crate) fn restore(&self) {
+        if let Some(bucket) = &self.bucket {
+            bucket.server.release().unwrap();
+        }
+        copy(&self.folder.join("template"), &self.files()).unwrap();
+        let clone = self.folder.join("mine");
+        if clone.exists() {
+            fs::remove_dir_all(clone).unwrap();
+        }
+    }
+
+    /// Waits until requests of killed commands are carried out.
+    pub(crate) fn settle(&self) {
+        if let Some(bucket) = &self.bucket {
+            bucket.server.release().unwrap();
+        }
+    }
+
     pub(crate) fn is_store(&self) -> bool {
         self.bucket.is_some()
     }
 
-    /// Returns a command. An argument `set`, or `set@VERSION`, names the dataset.
+    /// Returns a command. An argument `set`, or `set@VERSION`, names the dataset, and `mine` its clone.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let Some(bucket) = &self.bucket else {
             let mut command = shardtool(arguments, &self.folder);
@@ -60,12 +85,14 @@ impl Place {
             command.env("SHARDTOOL_SOURCES", self.folder.parent().expect("a folder in another one"));
             return command;
         };
-        let named = arguments.iter().map(|argument| match argument.strip_prefix("set") {
-            Some(version) if version.is_empty() || version.starts_with('@') => format!("{URL}{version}"),
+        let named = arguments.iter().map(|argument| match argument.split_once('@').unwrap_or((*argument, "")).0 {
+            "set" | "mine" => format!("{BUCKET}/{argument}"),
             _ => (*argument).to_owned(),
         });
         let named: Vec<_> = named.collect();
-        bucket.shardtool(named.iter().map(String::as_str))
+        let mut command = bucket.shardtool(named.iter().map(String::as_str));
+        command.env("SHARDTOOL_SOURCES", BUCKET);
+        command
     }
 
     /// Runs a command that must succeed. Returns what it prints.
@@ -141,7 +168,7 @@ impl Place {
             self.good(&["clone", "base", "--out", "set"]);
         }
         if self.is_store() {
-            let local = shardtool(&["copy", "set", URL], folder);
+            let local = shardtool(&["copy", "set", &format!("{BUCKET}/set")], folder);
             let mut copy = self.bucket.as_ref().unwrap().program(local.get_program().to_str().unwrap());
             assert!(copy.args(local.get_args()).output().unwrap().status.success());
         }

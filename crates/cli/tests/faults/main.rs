@@ -16,7 +16,7 @@ mod sweep;
 mod tracer;
 mod tree;
 
-use change_races::Rivals;
+use change_races::{CLONE, Rivals};
 use changes::{CHANGES, Changing};
 use commands::{COMMANDS, NEIGHBOURS, Writing};
 use dataset::{Place, Shards};
@@ -154,7 +154,8 @@ fn changes(whole: bool) -> Vec<(&'static [&'static str], Shards)> {
 fn a_fault_in_any_call_of_a_change_leaves_the_version_before_or_after_it() {
     let whole = std::env::var_os("SHARDTOOL_ALL_FAULTS").is_some();
     on_all_cores(&changes(whole), |(arguments, shards), folder| {
-        let Some(changing) = Changing::new(arguments, *shards, folder) else { return Report::default() };
+        let place = Place::in_folder(folder);
+        let Some(changing) = Changing::new(arguments, *shards, place) else { return Report::default() };
         let name = format!("{} of {shards:?}", arguments.join(" "));
         each_fault(&name, whole, |nth, fault| changing.fail(nth, fault))
     });
@@ -163,14 +164,18 @@ fn a_fault_in_any_call_of_a_change_leaves_the_version_before_or_after_it() {
 #[test]
 fn a_kill_at_any_time_of_a_change_leaves_the_version_before_or_after_it() {
     let kills = number("SHARDTOOL_KILLS");
-    let changes = changes(kills.is_some());
+    let in_folders = changes(kills.is_some()).into_iter().map(|(change, shards)| (change, shards, false));
+    let in_stores = CHANGES.iter().map(|change| (*change, Shards::Own, true));
+    let changes: Vec<_> = in_folders.chain(in_stores).collect();
     let each = kills.map_or(1, |kills| kills.div_ceil(changes.len() as u64));
-    on_all_cores(&changes, |(arguments, shards), folder| {
+    on_all_cores(&changes, |(arguments, shards, in_store), folder| {
         let (mut report, mut random) = (Report::default(), Random(11 * arguments.len() as u64));
-        let Some(changing) = Changing::new(arguments, *shards, folder) else { return report };
+        let place = if *in_store { Place::in_store() } else { Place::in_folder(folder) };
+        let place_name = if *in_store { "a store" } else { "a folder" };
+        let Some(changing) = Changing::new(arguments, *shards, place) else { return report };
         for _ in 0..each {
             let share = random.below(1100) as f64 / 1000.0;
-            let context = format!("{arguments:?} of {shards:?}, killed after {share} of its time");
+            let context = format!("{arguments:?} of {shards:?} in {place_name}, killed after {share} of its time");
             report.add(&context, changing.kill(share));
         }
         report
@@ -178,14 +183,15 @@ fn a_kill_at_any_time_of_a_change_leaves_the_version_before_or_after_it() {
 }
 
 /// One of this many pairs of changes is tried without a number in `SHARDTOOL_RACES`.
-const PAIRS_LEFT_OUT: usize = 7;
+const PAIRS_LEFT_OUT: usize = 11;
 
 #[test]
 fn two_changes_at_once_leave_what_one_after_the_other_leaves() {
     let races = number("SHARDTOOL_RACES");
     let pairs = CHANGES.iter().enumerate().flat_map(|(at, first)| CHANGES[at..].iter().map(|second| [*first, *second]));
-    let places = pairs.flat_map(|pair| [(pair, false), (pair, true)]);
-    let mut tried: Vec<_> = places.filter(|(pair, in_store)| !in_store || change_races::run_in_stores(pair)).collect();
+    let pairs = pairs.chain(CHANGES.iter().map(|change| [CLONE, *change]));
+    let places = [(Shards::Own, false), (Shards::Own, true), (Shards::Cloned, false)];
+    let mut tried: Vec<_> = pairs.flat_map(|pair| places.map(|(shards, in_store)| (pair, shards, in_store))).collect();
     if races.is_none() {
         let mut at = 0;
         tried.retain(|_| {
@@ -194,14 +200,15 @@ fn two_changes_at_once_leave_what_one_after_the_other_leaves() {
         });
     }
     let each = races.map_or(1, |races| races.div_ceil(tried.len() as u64));
-    on_all_cores(&tried, |(commands, in_store), folder| {
+    on_all_cores(&tried, |(commands, shards, in_store), folder| {
         let place = if *in_store { Place::in_store() } else { Place::in_folder(folder) };
-        let rivals = Rivals::new(place, *commands);
+        let rivals = Rivals::new(place, *shards, *commands);
         let (mut report, mut random) = (Report::default(), Random(commands[0].len() as u64));
         for _ in 0..each {
             let (refused, wrong) = rivals.run(Duration::from_micros(random.below(12_000)));
             report.refused += usize::from(refused);
-            report.add(if *in_store { "at once in a store" } else { "at once" }, wrong);
+            let context = format!("{shards:?} at once{}", if *in_store { " in a store" } else { "" });
+            report.add(&context, wrong);
         }
         report
     });

@@ -46,7 +46,7 @@ impl Target {
             return same(&found, json, destination).map(|()| None);
         }
         directory.create_folder(names::INDEX_FOLDER)?;
-        for folder in ["", names::INDEX_FOLDER] {
+        for folder in ["", names::INDEX_FOLDER, names::COLUMNS_FOLDER, names::VERSIONS_FOLDER] {
             remove_abandoned(&directory, folder, |_| true)?;
         }
         Ok(Some(Target::Folder { directory, _lock: lock }))

@@ -328,6 +328,7 @@ fn put<P: Place>(
         types: plans.iter().flat_map(Plan::features).map(|feature| feature.name).collect(),
         purged: true,
         views: !bitmaps.is_empty(),
+        own_shards: true,
         everything: !new_classes.is_empty(),
         ..Basis::default()
     };

@@ -26,6 +26,8 @@ pub(super) struct Basis {
     pub(super) views: bool,
     /// Whether it matters which keys were purged.
     pub(super) purged: bool,
+    /// Whether further shards must be the dataset's own, since their keys are compared: a rollback may bring back those of a clone.
+    pub(super) own_shards: bool,
     /// Whether everything matters.
     pub(super) everything: bool,
 }
@@ -49,8 +51,10 @@ impl Basis {
         let types = self.features.iter().chain(&self.types).all(|feature| base.dtype(feature) == newest.dtype(feature));
         let purged = |manifest: &Manifest| manifest.versions.as_ref().and_then(|versions| versions.purged.clone());
         let purged = !self.purged || purged(base) == purged(newest);
+        let is_own = |(file, shard): (&&str, &&Shard)| shard.foreign.dataset().is_none() || before.contains_key(*file);
+        let own = !self.own_shards || now.iter().all(is_own);
         let views = !self.views || base.views() == newest.views();
-        !self.everything && purged && views && types && self.shards.iter().all(same)
+        !self.everything && purged && own && views && types && self.shards.iter().all(same)
     }
 }
 
@@ -114,18 +118,33 @@ pub(super) fn commit<P: Place>(
 }
 
 /// Makes a change of a dataset. One that fails because of what another change has made or removed since the dataset was opened fails
-/// with [`DestinationError::CameFirst`].
+/// with [`DestinationError::CameFirst`]; of a file that the newest version still names, and of other damage, the error stays.
 pub(super) fn beside_others<T>(dataset: &Dataset, change: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     use DestinationError::{InTheWay, Incompatible};
     change().map_err(|error| match &error {
         Error::Destination(InTheWay { .. } | Incompatible { .. }) | Error::Read(_) => {
             match Dataset::open(dataset.path()) {
-                Ok(newest) if newest.version() != dataset.version() => came_first(dataset.path(), newest.manifest()),
+                Ok(newest) if newest.version() != dataset.version() && !is_own(&error, newest.manifest()) => {
+                    came_first(dataset.path(), newest.manifest())
+                }
                 _ => error,
             }
         }
         _ => error,
     })
+}
+
+/// Returns whether an error is that of a change, whatever others were made meanwhile: damage, unless it is a file that is absent and that
+/// the newest version does not name.
+fn is_own(error: &Error, newest: &Manifest) -> bool {
+    use shardtool_read::Error::{MissingCompanion, MissingIndex, MissingShard};
+    let Error::Read(error) = error else { return false };
+    let (MissingShard { path } | MissingIndex { path } | MissingCompanion { path }) = error else {
+        return error.is_damage();
+    };
+    let parts = newest.parts().map(|part| PathBuf::from(&part.file));
+    let shards = newest.splits.iter().flat_map(|split| &split.shards).flat_map(place::files_of_shard);
+    parts.chain(shards).any(|file| file.file_name() == path.file_name())
 }
 
 /// Returns the error of a change that the change of the newest version came before.
@@ -172,6 +191,27 @@ mod tests {
     use super::*;
     use crate::commit::Directory;
     use crate::{DeleteOptions, Options, pack};
+
+    #[test]
+    fn damage_is_named_although_another_change_came_first_unless_that_removed_the_file() {
+        use shardtool_read::Error::{MissingShard, RecordCount};
+        let folder = tempfile::tempdir().unwrap();
+        let (list, set) = (folder.path().join("list.jsonl"), folder.path().join("set"));
+        std::fs::write(&list, "{\"key\":\"a\",\"x\":1}\n{\"key\":\"b\",\"x\":2}\n").unwrap();
+        pack(&Options::new(&list, &set), &()).unwrap();
+        let base = Dataset::open(&set).unwrap();
+        let fails =
+            |error: shardtool_read::Error| beside_others(&base, || Err::<(), _>(Error::Read(error))).unwrap_err();
+        let missing = |file: &str| fails(MissingShard { path: set.join(file) });
+        // No other change was made.
+        assert!(matches!(missing("train-7-00000.tfrecord"), Error::Read(_)));
+        delete(&set, &DeleteOptions::new(crate::ChosenRecords::Ids(vec![0])), &()).unwrap();
+        let is_other = |error| matches!(error, Error::Destination(DestinationError::CameFirst { version: 2, .. }));
+        assert!(is_other(missing("train-7-00000.tfrecord")));
+        assert!(matches!(missing(&base.manifest().splits[0].shards[0].file), Error::Read(MissingShard { .. })));
+        let damage = RecordCount { path: set.join("train-00000.tfrecord"), expected: 2, found: 1 };
+        assert!(matches!(fails(damage), Error::Read(RecordCount { .. })));
+    }
 
     #[test]
     fn a_change_whose_answer_was_lost_is_found_below_the_changes_that_others_made_since() {

@@ -357,6 +357,51 @@ fn a_version_of_a_clone_whose_shards_are_gone_is_not_restored() {
     assert!(rollback(&mine, "1", &change(&set)).unwrap().1.is_some());
 }
 
+/// The keys of shards of the dataset are not those of the clone's folder: an append that a rollback to them comes before is refused.
+#[test]
+fn an_append_is_refused_if_a_rollback_brings_shards_of_the_dataset_back_meanwhile() {
+    /// Puts a manifest in place while an append runs.
+    struct Swap<'a>(&'a Path, &'a [u8]);
+    impl shardtool_pack::Progress for Swap<'_> {
+        fn stopped(&self) -> bool {
+            fs::write(self.0.join("dataset.json"), self.1).unwrap();
+            false
+        }
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let (set, mine) = (packed(temp.path()), temp.path().join("mine"));
+    cloned(&set, &mine);
+    delete(
+        &mine,
+        &with!(
+            DeleteOptions::new(ChosenRecords::Ids(vec![0])),
+            splits = vec!["train".to_owned()],
+            change = change(&set)
+        ),
+        &(),
+    )
+    .unwrap();
+    compact(&mine, &with!(CompactOptions::default(), change = change(&set)), &()).unwrap();
+    let compacted = fs::read(mine.join("dataset.json")).unwrap();
+    rollback(&mine, "1", &change(&set)).unwrap();
+    let back = fs::read(mine.join("dataset.json")).unwrap();
+    fs::write(mine.join("dataset.json"), &compacted).unwrap();
+    let photos = temp.path().join("further");
+    class_folders(&photos, 6);
+    for class in fs::read_dir(&photos).unwrap() {
+        for number in 0..4 {
+            fs::remove_file(class.as_ref().unwrap().path().join(format!("{number:04}.jpg"))).unwrap();
+        }
+    }
+    let mut options = AppendOptions::new(&photos, &mine);
+    (options.pack.split, options.change) = (Some("train".to_owned()), change(&set));
+    let refused = append(&options, &Swap(&mine, &back)).unwrap_err();
+    let is_rollback = matches!(&refused, Error::Destination(DestinationError::CameFirst { version: 4, command, .. }) if command.starts_with("rollback"));
+    assert!(is_rollback, "{}", chain(&refused));
+    assert_eq!(fs::read(mine.join("dataset.json")).unwrap(), back);
+    append(&options, &()).unwrap();
+}
+
 #[test]
 fn what_is_no_file_is_not_opened() {
     let temp = tempfile::tempdir().unwrap();

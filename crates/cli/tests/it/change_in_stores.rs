@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
-const URL: &str = "s3://bucket/data/set";
+pub(crate) const URL: &str = "s3://bucket/data/set";
 
 /// Each changes the dataset `{}`; the versions are 2 and up.
-const CHANGES: [&str; 10] = [
+pub(crate) const CHANGES: [&str; 10] = [
     "column add {} captions.csv",
     "delete {} --keys gone.txt --message withdrawn",
     "append further {} --jobs 1",
@@ -27,7 +27,7 @@ const CHANGES: [&str; 10] = [
 ];
 
 /// Makes photographs of two classes, lists of columns and keys, and packs them into a folder and into the store.
-fn prepare(bucket: &Bucket) {
+pub(crate) fn prepare(bucket: &Bucket) {
     for n in 0..12 {
         photo(&bucket.path("photos"), n);
     }
@@ -53,13 +53,13 @@ fn photo(folder: &Path, n: usize) {
 }
 
 /// Runs a change of a dataset, which must succeed.
-fn change(bucket: &Bucket, command: &str, dataset: &str) {
+pub(crate) fn change(bucket: &Bucket, command: &str, dataset: &str) {
     let command = command.replace("{}", dataset);
     bucket.good(&command.split_whitespace().collect::<Vec<_>>());
 }
 
 /// Returns the records of a version with their captions, after a verification; or what the command that fails prints.
-fn contents(bucket: &Bucket, dataset: &str) -> Result<Value, String> {
+pub(crate) fn contents(bucket: &Bucket, dataset: &str) -> Result<Value, String> {
     let run = |arguments: &[&str]| {
         let output = bucket.run(arguments);
         if output.status.success() { Ok(output.stdout) } else { Err(format!("{arguments:?}: {}", text(&output))) }

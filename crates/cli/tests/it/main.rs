@@ -7,6 +7,7 @@ mod demo;
 
 mod cache;
 mod change_in_stores;
+mod changes_on_failing_networks;
 mod clones_in_stores;
 mod columns;
 mod damage_names;

@@ -163,8 +163,21 @@ impl NewFile for Temporary {
 /// # Errors
 /// [`DestinationError::Manifest`] if it is too long; [`Error::Io`].
 pub(crate) fn read_manifest(folder: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match shardtool_read::read_manifest(&folder.join(names::MANIFEST)) {
-        Ok(json) => Ok(Some(json)),
+    if_found(shardtool_read::read_manifest(&folder.join(names::MANIFEST)))
+}
+
+/// Returns the manifest of a folder, or of one in a store; `None` if it has none.
+///
+/// # Errors
+/// [`DestinationError::Manifest`]; [`Error::Io`].
+pub(crate) fn parse_manifest(folder: &Path) -> Result<Option<Manifest>, Error> {
+    let parsed = shardtool_read::parse_manifest(&folder.join(names::MANIFEST));
+    if_found(parsed.map(|(_, manifest)| manifest))
+}
+
+fn if_found<T>(found: shardtool_read::Result<T>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(shardtool_read::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
         Err(shardtool_read::Error::Io { path, source, .. }) => Err(Error::io("read", &path)(source)),
         Err(shardtool_read::Error::Manifest { path, source }) => {

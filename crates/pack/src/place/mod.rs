@@ -17,7 +17,7 @@ mod owner;
 mod probe;
 mod store;
 
-pub(crate) use folder::{read_manifest, replace_manifest};
+pub(crate) use folder::{parse_manifest, read_manifest, replace_manifest};
 pub(crate) use nowhere::Nowhere;
 pub(crate) use store::StoreFolder;
 

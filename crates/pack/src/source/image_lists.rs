@@ -4,9 +4,8 @@
 use super::layouts::listed;
 use super::split_names::is_same;
 use crate::error::SourceError;
-use crate::place::read_manifest;
+use crate::place::parse_manifest;
 use crate::{Error, Options};
-use shardtool_format::manifest::Manifest;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
@@ -69,9 +68,7 @@ fn check_packed(
         return Ok(());
     }
     // The pack itself says what is wrong with another manifest.
-    let Some(manifest) = read_manifest(destination).ok().flatten().and_then(|json| Manifest::parse(&json).ok()) else {
-        return Ok(());
-    };
+    let Some(manifest) = parse_manifest(destination).ok().flatten() else { return Ok(()) };
     let images: HashSet<&String> = images.iter().collect();
     for (other, list) in others {
         let Some(there) = manifest.splits.iter().find(|there| is_same(&there.name, other)) else { continue };

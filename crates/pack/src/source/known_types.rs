@@ -2,26 +2,18 @@
 //! reject their samples.
 
 use super::{NamedSource, Source, keypoints};
-use crate::error::DestinationError;
-use crate::place::read_manifest;
+use crate::place::parse_manifest;
 use crate::{Error, Options, Reason, Rejection};
-use shardtool_format::manifest::{DType, Manifest, Split};
-use shardtool_format::names;
+use shardtool_format::manifest::{DType, Split};
 
 /// Returns the float64 features of the dataset that a split or records are added to.
 ///
 /// # Errors
 /// As [`take`].
 pub(crate) fn wide(options: &Options) -> Result<Vec<String>, Error> {
-    let manifest = if options.force { None } else { manifest(options)? };
+    let manifest = if options.force { None } else { parse_manifest(&options.destination)? };
     let features = manifest.into_iter().flat_map(|manifest| manifest.features);
     Ok(features.filter(|feature| feature.dtype == DType::Float64).map(|feature| feature.name).collect())
-}
-
-fn manifest(options: &Options) -> Result<Option<Manifest>, Error> {
-    let Some(json) = read_manifest(&options.destination)? else { return Ok(None) };
-    let wrong = |source| DestinationError::Manifest { path: options.destination.join(names::MANIFEST), source };
-    Manifest::parse(&json).map(Some).map_err(|source| Error::Destination(wrong(source)))
 }
 
 /// Gives columns of numbers the types that the dataset's other splits have, unless the user gives types, and keypoints their names.
@@ -30,7 +22,8 @@ fn manifest(options: &Options) -> Result<Option<Manifest>, Error> {
 /// [`Error::Io`], [`DestinationError::Manifest`], and those of [`keypoints::take`].
 pub(crate) fn take(splits: &mut [NamedSource], options: &Options) -> Result<(), Error> {
     let replaced = |there: &Split| splits.iter().any(|here| here.split == there.name);
-    let manifest = manifest(options)?.filter(|there| options.grows || !there.splits.iter().all(replaced));
+    let manifest =
+        parse_manifest(&options.destination)?.filter(|there| options.grows || !there.splits.iter().all(replaced));
     keypoints::take(splits, options, manifest.as_ref())?;
     let Some(manifest) = manifest else { return Ok(()) };
     let given = |column: &str| options.columns.iter().any(|(name, _)| name == column);

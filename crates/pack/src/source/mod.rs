@@ -36,7 +36,7 @@ mod yolo;
 use crate::class_ids::ClassIds;
 use crate::error::{DestinationError, SourceError};
 use crate::input::Found;
-use crate::place::read_manifest;
+use crate::place::parse_manifest;
 use crate::progress::Progress;
 use crate::{BoxUnit, Error, Options, SourceKind, SplitNames};
 use archive::Archives;
@@ -364,13 +364,13 @@ fn inside(destination: &Path, source: &Path, describes: bool) -> Result<(), Erro
 /// [`SourceError::ChangedDataset`]: its shards have the records as they were before; [`DestinationError::Manifest`] for a damaged
 /// manifest of a dataset that keeps earlier versions, and was therefore changed.
 fn dataset(source: &Path) -> Result<Option<Manifest>, Error> {
-    let Ok(Some(json)) = read_manifest(source) else { return Ok(None) };
-    let manifest = match Manifest::parse(&json) {
-        Err(damage) if exists(&source.join(names::VERSIONS_FOLDER))?.is_some() => {
-            let path = source.join(names::MANIFEST);
-            return Err(Error::Destination(DestinationError::Manifest { path, source: damage }));
+    let manifest = match parse_manifest(source) {
+        Err(error @ Error::Destination(DestinationError::Manifest { .. }))
+            if exists(&source.join(names::VERSIONS_FOLDER))?.is_some() =>
+        {
+            return Err(error);
         }
-        manifest => manifest.ok(),
+        manifest => manifest.ok().flatten(),
     };
     match manifest.as_ref().and_then(|manifest| manifest.versions.as_ref()) {
         Some(versions) => {

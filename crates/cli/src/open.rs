@@ -30,7 +30,7 @@ pub(crate) struct SourcesArgument {
     /// Allow files of an indexed dataset that lie here
     ///
     /// A folder, or the beginning of a URL. Files in the dataset's own folder are allowed. May be repeated; the environment variable
-    /// SHARDTOOL_SOURCES names more, separated by commas.
+    /// SHARDTOOL_SOURCES names more, separated by commas or, if it has a line break, by line breaks.
     #[arg(long = "source", value_name = "PREFIX", help_heading = headings::SOURCE, hide_short_help = true)]
     sources: Vec<String>,
 }

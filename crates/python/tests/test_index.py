@@ -181,6 +181,16 @@ def test_other_places_are_allowed_by_the_environment(folder, tmp_path, monkeypat
     st.index(folder, tmp_path / "set")
     monkeypatch.setenv("SHARDTOOL_SOURCES", f"/nowhere,{folder}")
     assert len(batches(st.Dataset(tmp_path / "set"))) > 0
+    # A comma in a path: with a line break, commas do not separate.
+    comma = folder.rename(folder.with_name("one,two"))
+    st.index(comma, tmp_path / "other")
+    monkeypatch.setenv("SHARDTOOL_SOURCES", str(comma))
+    with pytest.raises(st.errors.ShardtoolError, match="one,two") as refused:
+        st.Dataset(tmp_path / "other")["train"][0]
+    assert f"SHARDTOOL_SOURCES=$'{comma}\\n'" in str(refused.value)
+    for value in (f"{comma}\n", f"/nowhere\n{comma}"):
+        monkeypatch.setenv("SHARDTOOL_SOURCES", value)
+        assert len(batches(st.Dataset(tmp_path / "other"))) > 0
 
 
 def test_a_changed_file_is_a_bad_sample(folder):

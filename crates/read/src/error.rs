@@ -310,7 +310,11 @@ fn of_record(record: &Option<u64>, key: &Option<Vec<u8>>) -> String {
 fn allow_text(allow: &Option<String>) -> String {
     match allow {
         Some(allow) => {
-            format!(": allow it with --source {allow} (in Python `source=\"{allow}\"`, or SHARDTOOL_SOURCES={allow})")
+            // A line break separates instead of commas.
+            let variable = if allow.contains(',') { format!("$'{allow}\\n'") } else { allow.clone() };
+            format!(
+                ": allow it with --source {allow} (in Python `source=\"{allow}\"`, or SHARDTOOL_SOURCES={variable})"
+            )
         }
         None => ", and its name is no plain path: such files are not read".to_owned(),
     }

@@ -18,7 +18,7 @@ pub struct Options {
     /// (`PATH@VERSION`).
     pub version: Option<String>,
     /// Where source files of virtual shards may lie, besides the dataset's own folder: folders, and prefixes of URLs. The environment
-    /// variable `SHARDTOOL_SOURCES` names more, separated by commas.
+    /// variable `SHARDTOOL_SOURCES` names more, separated by commas or, if it has a line break, by line breaks.
     pub sources: Vec<String>,
 }
 

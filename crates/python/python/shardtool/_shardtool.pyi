@@ -110,7 +110,7 @@ class Dataset:
         (`"dataset@3"`). A pickled dataset opens the version that it had.
     source
         Where files of a dataset that `index` made may lie, if they are not in the dataset's own folder: a folder or the beginning of a
-        URL, or several. The environment variable `SHARDTOOL_SOURCES` names more, separated by commas.
+        URL, or several. The environment variable `SHARDTOOL_SOURCES` names more, separated by commas or line breaks.
 
     Methods that change the dataset make a new version and return the dataset at it; this object stays at its version. All take `message`
     and `author`, for `log`, and `single_writer`, as `pack` does; with `dry_run=True` they write nothing and return this object.

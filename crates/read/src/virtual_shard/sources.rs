@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Prefixes of source files, in addition to the user's: separated by commas.
+/// Prefixes of source files, in addition to the user's: separated by commas or, if it has a line break, by line breaks.
 const VARIABLE: &str = "SHARDTOOL_SOURCES";
 /// Source files that stay open. A tar is used again and again; an image is not.
 const OPEN: usize = 64;
@@ -39,7 +39,8 @@ impl SourceFiles {
     /// `SHARDTOOL_SOURCES`.
     pub fn new(folder: &Path, allowed: &[String]) -> Self {
         let variable = std::env::var(VARIABLE).unwrap_or_default();
-        let named = variable.split(',').filter(|prefix| !prefix.is_empty()).map(str::to_owned);
+        let separator = if variable.contains('\n') { '\n' } else { ',' };
+        let named = variable.split(separator).filter(|prefix| !prefix.is_empty()).map(str::to_owned);
         let allowed = allowed.iter().cloned().chain(named).collect();
         SourceFiles { folder: folder.to_owned(), allowed, resolved: OnceLock::new(), open: Mutex::default() }
     }

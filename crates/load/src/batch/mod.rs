@@ -240,19 +240,27 @@ impl SharedBatch {
         f(&mut self.memory().outs[row].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Marks `rows` claimed rows as done. With the last ones, gathers the columns and mixes the rows, after which the batch is
-    /// complete, and returns true.
+    /// Marks `rows` claimed rows as done. Returns whether every row is.
+    pub(crate) fn done(&self, rows: usize) -> bool {
+        self.left.fetch_sub(rows, Ordering::AcqRel) == rows
+    }
+
+    /// Gathers the columns and mixes the rows, which are all done. The batch is then complete, unless this fails.
     ///
     /// # Errors
-    /// [`Error::Class`] if a label of rows to mix is not a class.
-    pub(crate) fn finish(&self, rows: usize) -> Result<bool> {
-        if self.left.fetch_sub(rows, Ordering::AcqRel) != rows {
-            return Ok(false);
-        }
+    /// [`Error::Class`](crate::Error::Class) if a label of rows to mix is not a class; [`Error::Alloc`](crate::Error::Alloc).
+    pub(crate) fn complete(&self) -> Result<()> {
         let mut table = self.gather()?;
-        let mixed = if self.is_cancelled() { Ok(()) } else { self.mix(&mut table) };
+        if !self.is_cancelled() {
+            self.mix(&mut table)?;
+        }
         let _ = self.table.set(table);
-        mixed.map(|()| true)
+        Ok(())
+    }
+
+    /// Makes a batch that has failed complete, without columns: its consumer gets the error in its place.
+    pub(crate) fn give_up(&self) {
+        let _ = self.table.set(Table::default());
     }
 
     fn gather(&self) -> Result<Table> {

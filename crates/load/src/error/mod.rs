@@ -427,6 +427,18 @@ pub enum Error {
         /// The message of the panic.
         message: String,
     },
+    /// A batch could not be put together: its rows mixed, or what they hold gathered.
+    #[error(
+        "a worker panicked while it mixed or gathered the rows of the batch at position {position} of epoch {epoch}: {message}"
+    )]
+    BatchPanic {
+        /// The epoch, from 0.
+        epoch: u64,
+        /// The number of positions of the epoch before the batch.
+        position: u64,
+        /// The message of the panic.
+        message: String,
+    },
     /// The consumer holds every batch that a given memory budget or the system's limit allows.
     #[error("no batch in {waited:.1?}: {}", starved(*held, *batches, usage.as_deref()))]
     Starved {

@@ -31,6 +31,7 @@ use crate::read_ahead::{ReadAhead, cursor};
 use crate::splits::RecordLocation;
 use mask::mask;
 use shardtool_order::{PackedSample, Sample};
+use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -105,20 +106,28 @@ impl<'e> Worker<'e> {
 
     /// Runs until the loader ends.
     pub(crate) fn run(mut self) {
-        let engine = self.engine;
         let mut current = None;
         while let Some((batch, rows)) = self.next(current.take()) {
             self.fill(&batch, rows.clone());
-            match batch.finish(rows.len()) {
-                Ok(true) => engine.handover.completed(&batch),
-                Ok(false) => {}
-                Err(error) => {
-                    engine.handover.fail(batch.replica, &batch, error);
-                    engine.handover.completed(&batch);
-                }
+            if batch.done(rows.len()) {
+                self.complete(&batch);
             }
             current = Some(batch);
         }
+    }
+
+    /// Completes a batch whose rows are all done. If that fails, its consumer gets the error.
+    fn complete(&self, batch: &SharedBatch) {
+        let handover = &self.engine.handover;
+        let completed = catch_unwind(AssertUnwindSafe(|| batch.complete())).unwrap_or_else(|panic| {
+            Err(Error::BatchPanic { epoch: batch.epoch, position: batch.p, message: message(&*panic) })
+        });
+        if let Err(error) = completed {
+            // First, so that the batch is not taken without its error.
+            handover.fail(batch.replica, batch, error);
+            batch.give_up();
+        }
+        handover.completed(batch);
     }
 
     /// Claims rows, of the current batch if it has any left; `None` when the loader ends.
@@ -235,16 +244,21 @@ impl<'e> Worker<'e> {
         cursor(&self.engine.config, &mut self.cursors[batch.replica], batch.replica, batch.epoch)
     }
 
-    fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Error {
-        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-        let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Error {
         let id = self.current.unwrap_or(u64::MAX);
         let at = self.engine.config.splits.locate(id).ok();
         Error::Panic {
             id,
             shard: at.map(|p| p.path()).unwrap_or_default(),
             record: at.map_or(0, |p| p.row),
-            message: message.unwrap_or_else(|| "(the panic's value is not text)".to_owned()),
+            message: message(panic),
         }
     }
+}
+
+/// Returns the message of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    message.unwrap_or_else(|| "(the panic's value is not text)".to_owned())
 }

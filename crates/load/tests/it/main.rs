@@ -5,6 +5,7 @@ mod arrays;
 #[path = "../arrays_dataset/mod.rs"]
 mod arrays_dataset;
 mod arrays_in_stores;
+mod batch_panics;
 mod buckets;
 mod classes;
 mod clips;

@@ -11,6 +11,14 @@ pub(super) fn replicate<const N: usize>(data: &mut [u8], count: usize, at: usize
 
 /// Replaces each pixel of `N` bytes by its `M` ≤ `N` bytes `at`, from the first pixel to the last.
 pub(super) fn select<const N: usize, const M: usize>(data: &mut [u8], count: usize, at: [usize; M]) {
+    if N == M {
+        // In its place, which the compiler does for many pixels at once.
+        for pixel in data[..count * N].as_chunks_mut::<N>().0 {
+            let chosen = at.map(|k| pixel[k]);
+            pixel.copy_from_slice(&chosen);
+        }
+        return;
+    }
     for i in 0..count {
         let chosen = at.map(|k| data[i * N + k]);
         data[i * M..i * M + M].copy_from_slice(&chosen);

@@ -99,6 +99,9 @@ fn apply_as<const B: usize>(
     if geometry.shows_padding() {
         let wanted = geometry.needed_canvas();
         let fill = format.pixel(geometry.canvas.fill);
+        let bytes = format.len((wanted.width, wanted.height)) as usize;
+        scratch.padded.reserve_exact(bytes.saturating_sub(scratch.padded.len()));
+        scratch.padded.resize(bytes, 0);
         compose::<B>(wanted, (decoded, pixels.data()), fill, &mut scratch.padded);
         decoded = wanted;
         pixels = PixelsRef::with_format(wanted.width, wanted.height, format, &scratch.padded)?;

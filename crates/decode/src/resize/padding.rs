@@ -3,12 +3,9 @@
 use crate::transform::rect::Rect;
 use crate::transform::step::PaddingMode;
 
-/// Writes the pixels of `wanted` to `out`: those of the image where it covers them, else `fill`. Pixels have `C` bytes; both
-/// rectangles are in coordinates of the canvas, and `pixels` are those of `image`.
-pub(crate) fn compose<const C: usize>(wanted: Rect, (image, pixels): (Rect, &[u8]), fill: [u8; C], out: &mut Vec<u8>) {
-    out.clear();
-    out.reserve_exact(wanted.width as usize * wanted.height as usize * C);
-    out.resize(wanted.width as usize * wanted.height as usize * C, 0);
+/// Writes the pixels of `wanted` to `out`, which has as many: those of the image where it covers them, else `fill`. Pixels have `C`
+/// bytes; both rectangles are in coordinates of the canvas, and `pixels` are those of `image`.
+pub(crate) fn compose<const C: usize>(wanted: Rect, (image, pixels): (Rect, &[u8]), fill: [u8; C], out: &mut [u8]) {
     let left = image.left.clamp(wanted.left, wanted.left + wanted.width);
     let right = (image.left + image.width).clamp(left, wanted.left + wanted.width);
     let (before, covered) = ((left - wanted.left) as usize, (right - left) as usize);
@@ -16,17 +13,28 @@ pub(crate) fn compose<const C: usize>(wanted: Rect, (image, pixels): (Rect, &[u8
     let rows = out.as_chunks_mut::<C>().0.chunks_exact_mut((wanted.width as usize).max(1));
     for (y, line) in (wanted.top..).zip(rows) {
         let Some(row) = y.checked_sub(image.top).filter(|row| *row < image.height && left < right) else {
-            line.fill(fill);
+            write(line, fill);
             continue;
         };
         let first = row as usize * image.width as usize + (left - image.left) as usize;
-        line[..before].fill(fill);
+        write(&mut line[..before], fill);
         line[before..before + covered].copy_from_slice(&pixels[first..first + covered]);
-        line[before + covered..].fill(fill);
+        write(&mut line[before + covered..], fill);
     }
 }
 
-/// Writes an image of `size` (width, height) with padding from its own pixels, so that it begins at `offset` in a result of
+/// Writes one colour: a few pixels, which are then copied.
+fn write<const C: usize>(line: &mut [[u8; C]], fill: [u8; C]) {
+    let mut written = line.len().min(16);
+    line[..written].fill(fill);
+    while written < line.len() {
+        let more = written.min(line.len() - written);
+        line.copy_within(..more, written);
+        written += more;
+    }
+}
+
+/// Writes an image of `size` (width, height) with padding from its own pixels to `out`, so that it begins at `offset` in a result of
 /// size `padded`. Pixels have `C` bytes.
 pub(crate) fn mirror<const C: usize>(
     size: (u32, u32),
@@ -34,12 +42,9 @@ pub(crate) fn mirror<const C: usize>(
     offset: (u32, u32),
     padded: (u32, u32),
     mode: PaddingMode,
-    out: &mut Vec<u8>,
+    out: &mut [u8],
 ) {
     let columns: Vec<usize> = (0..padded.0).map(|x| source(x, offset.0, size.0, mode)).collect();
-    out.clear();
-    out.reserve_exact(columns.len() * padded.1 as usize * C);
-    out.resize(columns.len() * padded.1 as usize * C, 0);
     let pixels = pixels.as_chunks::<C>().0;
     for (y, line) in (0..).zip(out.as_chunks_mut::<C>().0.chunks_exact_mut(columns.len().max(1))) {
         let row = &pixels[source(y, offset.1, size.1, mode) * size.0 as usize..][..size.0 as usize];

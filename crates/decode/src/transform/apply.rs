@@ -29,7 +29,8 @@ pub struct TransformScratch {
 
 impl Plan {
     /// Applies the geometry and every stage to a decoded region, and writes the result to `out`: `[H, W, channels]` in the region's
-    /// pixel format, where (W, H) is the [`output_size`](Plan::output_size). Stages that keep the size work in `out`.
+    /// pixel format, where (W, H) is the [`output_size`](Plan::output_size). The last stage that changes the size writes there, and those
+    /// after it work there.
     ///
     /// # Errors
     /// As [`apply_geometry`]; [`Error::Operation`] if a parameter does not fit the image.
@@ -57,38 +58,42 @@ impl Plan {
         let format = region.pixels.format();
         let geometry = self.geometry();
         let mut size = geometry.output_size();
-        if self.keeps_size() {
+        let TransformScratch { operation: operating, resizer, image, next, .. } = scratch;
+        let mut operate = |operation: &Operation, size: (u32, u32), pixels: &mut [u8]| {
+            operation.apply(PixelsMut::with_format(size.0, size.1, format, pixels)?, operating)
+        };
+        let Some((stages, last, operations)) = self.last_size() else {
             apply_geometry(&geometry, region, geometry.filter, out, &mut scratch.geometry)?;
-            return self.operations().try_for_each(|operation| {
-                operation.apply(PixelsMut::with_format(size.0, size.1, format, out)?, &mut scratch.operation)
-            });
-        }
+            return operations_of(self.stages()).try_for_each(|operation| operate(operation, size, out));
+        };
         format.check_len(self.output_size(), out.len())?;
-        fit(&mut scratch.image, format.len(size));
-        apply_geometry(&geometry, region, geometry.filter, &mut scratch.image, &mut scratch.geometry)?;
-        for stage in self.stages() {
+        let mut change = |stage: &Stage, size: (u32, u32), pixels: &[u8], out: &mut [u8]| match stage {
+            Stage::Resize { filter, .. } => {
+                let pixels = PixelsRef::with_format(size.0, size.1, format, pixels)?;
+                let source = ResizeSource { pixels, region: whole(size) };
+                resizer.resize(source, *filter, stage.size(size), Flip::default(), out)
+            }
+            stage => {
+                stage.rearrange::<B>(size, pixels, format.pixel(stage.fill()), out);
+                Ok(())
+            }
+        };
+        fit(image, format.len(size));
+        apply_geometry(&geometry, region, geometry.filter, image, &mut scratch.geometry)?;
+        for stage in stages {
             if let Stage::Operation(operation) = stage {
-                let image = PixelsMut::with_format(size.0, size.1, format, &mut scratch.image)?;
-                operation.apply(image, &mut scratch.operation)?;
+                operate(operation, size, image)?;
                 continue;
             }
             let after = stage.size(size);
-            fit(&mut scratch.next, format.len(after));
-            match stage {
-                Stage::Resize { filter, .. } => {
-                    let pixels = PixelsRef::with_format(size.0, size.1, format, &scratch.image)?;
-                    let source = ResizeSource { pixels, region: whole(size) };
-                    scratch.resizer.resize(source, *filter, after, Flip::default(), &mut scratch.next)?;
-                }
-                stage => {
-                    stage.rearrange::<B>(size, &scratch.image, format.pixel(stage.fill()), &mut scratch.next);
-                }
-            }
-            std::mem::swap(&mut scratch.image, &mut scratch.next);
+            fit(next, format.len(after));
+            change(stage, size, image, next)?;
+            std::mem::swap(image, next);
             size = after;
         }
-        out.copy_from_slice(&scratch.image);
-        Ok(())
+        change(last, size, image, out)?;
+        size = last.size(size);
+        operations_of(operations).try_for_each(|operation| operate(operation, size, out))
     }
 
     /// Applies the geometry and every stage to a decoded label map, by nearest neighbour, and writes the result to `out`:
@@ -120,36 +125,38 @@ impl Plan {
         let mut size = self.geometry().output_size();
         let bytes = |(width, height): (u32, u32)| u64::from(width) * u64::from(height) * C as u64;
         let dtype = labels.dtype();
+        let TransformScratch { operation: operating, nearest, image, next, .. } = scratch;
         let mut operate = |operation: &Operation, size: (u32, u32), labels: &mut [u8]| {
-            operation.apply_to_labels(dtype, size, labels, fill, &mut scratch.operation)
+            operation.apply_to_labels(dtype, size, labels, fill, operating)
         };
-        if self.keeps_size() {
+        let Some((stages, last, operations)) = self.last_size() else {
             labels.apply_geometry(&self.geometry(), fill, out)?;
-            return self.operations().try_for_each(|operation| operate(operation, size, out));
-        }
+            return operations_of(self.stages()).try_for_each(|operation| operate(operation, size, out));
+        };
         labels.check_output(self.output_size(), out)?;
-        fit(&mut scratch.image, bytes(size));
-        labels.apply_geometry(&self.geometry(), fill, &mut scratch.image)?;
         let filling: [u8; C] = std::array::from_fn(|i| fill.to_le_bytes()[i]);
-        for stage in self.stages() {
+        let mut change = |stage: &Stage, size: (u32, u32), values: &[u8], out: &mut [u8]| match stage {
+            Stage::Resize { .. } => {
+                nearest.resize(values, whole(size), stage.size(size), Flip::default(), filling, out);
+            }
+            stage => stage.rearrange::<C>(size, values, filling, out),
+        };
+        fit(image, bytes(size));
+        labels.apply_geometry(&self.geometry(), fill, image)?;
+        for stage in stages {
             if let Stage::Operation(operation) = stage {
-                operate(operation, size, &mut scratch.image)?;
+                operate(operation, size, image)?;
                 continue;
             }
             let after = stage.size(size);
-            fit(&mut scratch.next, bytes(after));
-            match stage {
-                Stage::Resize { .. } => {
-                    let (region, flip) = (whole(size), Flip::default());
-                    scratch.nearest.resize(&scratch.image, region, after, flip, filling, &mut scratch.next);
-                }
-                stage => stage.rearrange::<C>(size, &scratch.image, filling, &mut scratch.next),
-            }
-            std::mem::swap(&mut scratch.image, &mut scratch.next);
+            fit(next, bytes(after));
+            change(stage, size, image, next);
+            std::mem::swap(image, next);
             size = after;
         }
-        out.copy_from_slice(&scratch.image);
-        Ok(())
+        change(last, size, image, out);
+        size = last.size(size);
+        operations_of(operations).try_for_each(|operation| operate(operation, size, out))
     }
 
     /// Returns an upper bound of the bytes that the stages take for pixels of a format, in addition to the geometry and the result.
@@ -176,13 +183,20 @@ impl Plan {
         most
     }
 
-    /// Returns the stages if each keeps the size.
-    fn operations(&self) -> impl Iterator<Item = &Operation> {
-        self.stages().iter().filter_map(|stage| match stage {
-            Stage::Operation(operation) => Some(operation),
-            _ => None,
-        })
+    /// Returns the last stage that changes the size, with the stages before and after it; `None` if each keeps it.
+    fn last_size(&self) -> Option<(&[Stage], &Stage, &[Stage])> {
+        let (stages, changes) = (self.stages(), |stage: &Stage| !matches!(stage, Stage::Operation(_)));
+        let last = stages.iter().rposition(changes)?;
+        Some((&stages[..last], &stages[last], &stages[last + 1..]))
     }
+}
+
+/// Returns the operations of stages.
+fn operations_of(stages: &[Stage]) -> impl Iterator<Item = &Operation> {
+    stages.iter().filter_map(|stage| match stage {
+        Stage::Operation(operation) => Some(operation),
+        _ => None,
+    })
 }
 
 impl Stage {
@@ -194,7 +208,7 @@ impl Stage {
     }
 
     /// Writes the result of a crop or of padding; pixels have `C` bytes.
-    fn rearrange<const C: usize>(&self, size: (u32, u32), pixels: &[u8], fill: [u8; C], out: &mut Vec<u8>) {
+    fn rearrange<const C: usize>(&self, size: (u32, u32), pixels: &[u8], fill: [u8; C], out: &mut [u8]) {
         let image = Rect { left: 0, top: 0, width: size.0, height: size.1 };
         match *self {
             Stage::Crop(rect) => compose(rect, (image, pixels), fill, out),

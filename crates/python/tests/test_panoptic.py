@@ -62,10 +62,10 @@ def panoptic(tmp_path_factory):
     return st.Dataset(folder / "set").split("val"), document
 
 
-def rows(split, steps, *more):
+def rows(split, steps, *more, **options):
     found = {}
     mask = st.Mask("image/panoptic", dtype="int32")
-    for batch in st.Loader(split, N, [st.Image(steps), mask, "image/id", *more], remainder="mask"):
+    for batch in st.Loader(split, N, [st.Image(steps), mask, "image/id", *more], remainder="mask", **options):
         for row in np.flatnonzero(batch["valid"]):
             found[int(batch["image/id"][row])] = batch["mask"][row].copy()
     assert sorted(found) == list(range(N)) and all(values.dtype == np.int32 for values in found.values())
@@ -150,6 +150,21 @@ def test_folders_and_refusals(tmp_path):
     path.write_text(json.dumps(document))
     with pytest.raises(st.PackError, match="its PNGs were expected in .*panoptic_val2017"):
         pack(path, tmp_path / "wrong")
+
+
+def test_the_layout_of_coco_is_indexed_in_place(panoptic, tmp_path):
+    path, _ = write(tmp_path / "coco")
+    images, steps = tmp_path / "coco/val2017", [st.ResizeTo((HEIGHT, WIDTH))]
+    with pytest.raises(st.PackError, match=r"write the index to a folder that both are in \(`--out`\)"):
+        st.index(path, images=images)
+    st.index(path, tmp_path / "coco", images=images)
+    split = st.Dataset(tmp_path / "coco").split("val")
+    assert split.fingerprint == panoptic[0].fingerprint
+    assert all(np.array_equal(values, ids(number)) for number, values in rows(split, steps).items())
+    # Images were not copied: one that is replaced is missed. These small maps are in the index.
+    (images / "2.jpg").write_bytes(b"other")
+    with pytest.raises(st.BadSampleError, match=r"val2017/2\.jpg"):
+        rows(st.Dataset(tmp_path / "coco").split("val"), steps, bad_samples="error")
 
 
 def test_ids_of_the_png_and_of_the_segments_agree(tmp_path):

@@ -39,7 +39,11 @@ pub enum Reason {
     #[error("no such file, or a symbolic link without a target; restore it, or remove it from the source")]
     Missing,
     /// A file that an index cannot name, since it is not in the folder of the source.
-    #[error("{file} is not in {}, to which the names in an index are relative; pack it, or index it from its own folder", folder.display())]
+    #[error(
+        "{file} is not in {}, to which the names in an index are relative: write the index to a folder that both are in (`--out`), or pack \
+         the source",
+        folder.display()
+    )]
     OutsideSource {
         /// The file.
         file: String,

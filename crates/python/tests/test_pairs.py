@@ -75,6 +75,13 @@ def test_other_layouts(tmp_path):
     packed(ade, tmp_path / "ade-set")
     assert masks(tmp_path / "ade-set", "training") == {f"images/training/ADE_{n}.jpg": n + 30 for n in range(3)}
     assert masks(tmp_path / "ade-set", "validation") == {f"images/validation/ADE_{n}.jpg": n + 20 for n in range(2)}
+    mmseg = tmp_path / "mmseg"
+    for split in ("train", "val"):
+        for number in range(2):
+            image(mmseg / f"img_dir/{split}/{number}.jpg")
+            labels(mmseg / f"ann_dir/{split}/{number}.png", number + 5 * (split == "val"))
+    packed(mmseg, tmp_path / "mmseg-set")
+    assert masks(tmp_path / "mmseg-set", "val") == {f"img_dir/val/{n}.jpg": n + 5 for n in range(2)}
     above = tmp_path / "above"
     for split in ("train", "val"):
         for number in range(2):

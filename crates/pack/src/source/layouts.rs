@@ -18,8 +18,19 @@ const SYSTEM: [&str; 10] = [
     "desktop.ini",
 ];
 /// Names of folders that hold the images of a layout.
-pub(super) const IMAGES: [&str; 10] =
-    ["images", "image", "imgs", "img", "rgb", "jpegimages", "leftimg8bit", "image_2", "imagestr", "imagests"];
+pub(super) const IMAGES: [&str; 11] = [
+    "images",
+    "image",
+    "imgs",
+    "img",
+    "img_dir",
+    "rgb",
+    "jpegimages",
+    "leftimg8bit",
+    "image_2",
+    "imagestr",
+    "imagests",
+];
 /// Names of folders with values for each pixel of the images, and the features that they become.
 pub(super) const PIXEL_VALUES: [(&str, &[&str]); 6] = [
     (
@@ -29,6 +40,7 @@ pub(super) const PIXEL_VALUES: [(&str, &[&str]); 6] = [
             "mask",
             "annotations",
             "annotation",
+            "ann_dir",
             "labels",
             "label",
             "segmentations",

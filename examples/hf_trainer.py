@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 from functools import partial
 from typing import Any
@@ -38,7 +39,8 @@ class LoaderState(transformers.TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:
             file = pathlib.Path(args.output_dir, f"checkpoint-{state.global_step}", "loader.json")
-            file.write_text(json.dumps(self.loader.state_dict()))
+            file.with_suffix(".tmp").write_text(json.dumps(self.loader.state_dict()))
+            os.replace(file.with_suffix(".tmp"), file)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.resume:

@@ -19,16 +19,14 @@ import shardtool as st
 from shardtool.torch import Loader
 
 MEAN, STD, PADDING = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), (124, 116, 104)
-PADDED = (torch.tensor(PADDING) / 255 - torch.tensor(MEAN)) / torch.tensor(STD)
 
 
 def inputs_of(batch: dict[str, Any]) -> dict[str, Any]:
     """Returns images, the mask of their pixels, and the objects, as the model takes them."""
     images = batch["image"]
-    shown = ((images - PADDED[:, None, None]).abs() > 1e-3).any(1)
     rows = [(batch["labels"].row(i), box_convert(batch["boxes"].row(i), "xyxy", "cxcywh")) for i in range(len(images))]
     labels = [{"class_labels": classes, "boxes": boxes / images.shape[-1]} for classes, boxes in rows]  # of square images
-    return {"pixel_values": images, "pixel_mask": shown.any(2)[:, :, None] & shown.any(1)[:, None], "labels": labels}
+    return {"pixel_values": images, "pixel_mask": batch["pixel_mask"], "labels": labels}
 
 
 @torch.no_grad()
@@ -60,8 +58,9 @@ def main() -> None:
     sides, crop = [args.size * side // 1333 for side in range(480, 801, 32)], st.FixedSizeCrop(args.size, fill=PADDING)
     steps = [st.RandomHorizontalFlip(), st.RandomShortestSize(sides, max_size=args.size), crop]
     image, plain = partial(st.Image, mean=MEAN, std=STD), [st.Resize(sides[-1], args.size), crop]
-    loader = Loader(train, args.batch_size, [image(steps), st.Objects()], collate_fn=inputs_of)
-    test = Loader(val, args.batch_size, [image(plain), st.Objects()], order=st.Sequential(), collate_fn=inputs_of)
+    fields: list[Any] = [st.PixelMask(), st.Objects()]
+    loader = Loader(train, args.batch_size, [image(steps), *fields], collate_fn=inputs_of)
+    test = Loader(val, args.batch_size, [image(plain), *fields], order=st.Sequential(), collate_fn=inputs_of)
     channels = [args.width * n for n in (1, 2, 4, 8)]
     sizes: Any = {"hidden_sizes": channels, "embedding_size": args.width // 4, "out_features": ["stage4"]}
     wide: Any = {"d_model": args.width, "encoder_ffn_dim": 8 * args.width, "decoder_ffn_dim": 8 * args.width}

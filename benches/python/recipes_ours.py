@@ -42,22 +42,12 @@ def with_tokens(batch: dict[str, Any]) -> dict[str, Any]:
     return batch | {"tokens": tokens_of(batch["caption"])}
 
 
-def shown_of(images: np.ndarray) -> np.ndarray:
-    """Returns which pixels are not padding, bool `[N, H, W]`: rows and columns that have another colour."""
-    count, height, width, _ = images.shape
-    shown, padded = np.empty((count, height, width), bool), np.tile(np.array(PADDING, np.uint8), width)
-    for image, found in zip(images.reshape(count, height, -1), shown):
-        other = image != padded
-        np.logical_and(other.any(1)[:, None], other.any(0).reshape(width, 3).any(1), out=found)
-    return shown
-
-
 def for_detr(batch: dict[str, Any]) -> dict[str, Any]:
-    """Returns images, the mask of their pixels, and boxes as centre, width and height, as fractions of the padded images."""
+    """Returns the batch with boxes as centre, width and height, as fractions of the padded images."""
     left_top, right_bottom = np.hsplit(batch["boxes"].values, 2)
     boxes = np.hstack([(left_top + right_bottom) / 2, right_bottom - left_top]) / np.float32(LONGEST)  # of square images
     rows = np.split(boxes, batch["boxes"].offsets[1:-1])
-    return batch | {"shown": shown_of(batch["image"]), "boxes": rows}
+    return batch | {"shown": batch["pixel_mask"].view(bool), "boxes": rows}
 
 
 def simple(recipe: str, scaled: bool) -> Recipe:
@@ -104,7 +94,8 @@ def recipe_of(recipe: str, scaled: bool = False, still: str | None = None) -> Re
     elif recipe == "detr":
         padded = st.FixedSizeCrop(LONGEST, fill=PADDING)
         steps = [FLIP, st.RandomShortestSize(SHORT_SIDES, max_size=LONGEST), padded]
-        field, finish, shapes = st.Objects(), for_detr, {"image": (LONGEST, LONGEST, 3), "shown": (LONGEST, LONGEST)}
+        shapes = {"image": (LONGEST, LONGEST, 3), "shown": (LONGEST, LONGEST)}
+        return Recipe([st.Image(STILL[still] if still else steps), st.PixelMask(), st.Objects()], shapes, for_detr)
     elif recipe == "multilabel":
         steps = [st.RandomResizedCrop(448, scale=(0.5, 1.0)), FLIP]
         field, finish, shapes = st.Column("tags", multi_hot=TAGS), dict, {"image": (448, 448, 3), "tags": (TAGS,)}

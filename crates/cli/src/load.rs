@@ -7,7 +7,7 @@ use crate::output;
 use crate::schedule::ScheduleArguments;
 use crate::several_values;
 use shardtool_decode::{FloatRange, LabelDtype, Pipeline, Truncated};
-use shardtool_load::{Arrays, Clip, Config, Field, Image, Mask, Mode, PageCache, Pixels, RaggedArrays};
+use shardtool_load::{Arrays, Clip, Config, Field, Image, Mask, Mode, PageCache, PixelMask, Pixels, RaggedArrays};
 use shardtool_order::{Launch, Order, Policy, Remainder, Replica};
 use std::num::NonZeroU32;
 
@@ -91,6 +91,11 @@ pub(crate) struct LoadArguments {
     /// The label map (segmentation mask) is cropped and flipped with the image.
     #[arg(long, value_name = "FEATURE", help_heading = headings::DECODED, hide_short_help = true)]
     mask: Option<String>,
+    /// Deliver which pixels show the image
+    ///
+    /// The others are padding: steps added them, or turned the image away.
+    #[arg(long, help_heading = headings::DECODED, hide_short_help = true)]
+    pixel_mask: bool,
     /// Channels of the images: RGB, or L for grey
     #[arg(long, value_parser = choice::<Mode>(), ignore_case = true, default_value = choice::default::<Mode>(), help_heading = headings::DECODED)]
     mode: Mode,
@@ -182,7 +187,7 @@ impl LoadArguments {
         Order::Interleaved { run: self.run, window: self.window }
     }
 
-    /// Returns the image or the clip with these steps, and its mask.
+    /// Returns the image or the clip with these steps, and its masks.
     fn images(&self, pipeline: Pipeline) -> Vec<Field> {
         let mut pixels = Pixels::default();
         (pixels.mode, pixels.bits) = (self.mode, Some(self.bits));
@@ -204,7 +209,8 @@ impl LoadArguments {
             mask.dtype = self.mask_dtype;
             mask.into()
         });
-        std::iter::once(first).chain(mask).collect()
+        let shown = self.pixel_mask.then(|| PixelMask::default().into());
+        std::iter::once(first).chain(mask).chain(shown).collect()
     }
 
     pub(crate) fn config(&self) -> anyhow::Result<Config> {

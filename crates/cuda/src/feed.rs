@@ -141,8 +141,9 @@ fn picture(array: Pictures<'_>) -> HostArray<'_> {
 impl HostBatch for Batch {
     fn arrays(&self) -> Vec<HostArray<'_>> {
         let mut arrays: Vec<_> = self.pictures().map(picture).collect();
-        arrays.extend(self.masks().map(|mask| {
-            let array = HostArray::new(Part::Mask(mask.feature), mask.dtype.into(), mask.shape.to_vec(), mask.bytes);
+        let masks = self.masks().map(|mask| (Part::Mask(mask.feature), mask));
+        arrays.extend(masks.chain(self.pixel_mask().map(|mask| (Part::PixelMask, mask))).map(|(part, mask)| {
+            let array = HostArray::new(part, mask.dtype.into(), mask.shape.to_vec(), mask.bytes);
             HostArray { largest: mask.buffer.len(), ..array }
         }));
         arrays.extend(self.arrays().map(|array| {

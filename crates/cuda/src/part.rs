@@ -20,6 +20,8 @@ pub enum PartOf<S> {
     },
     /// Label maps, u8 or u16 `[N, H, W]`.
     Mask(S),
+    /// Which pixels show the image, u8 `[N, H, W]`.
+    PixelMask,
     /// Arrays of the records, `[N, …]`.
     Array(S),
     /// Ids of the samples, i64 `[N]`; of packed rows `[S]`, the samples of row i are those of
@@ -53,6 +55,7 @@ impl<S> PartOf<S> {
                 PartOf::Picture { feature: feature.as_ref().map(&name), view: name(view) }
             }
             PartOf::Mask(feature) => PartOf::Mask(name(feature)),
+            PartOf::PixelMask => PartOf::PixelMask,
             PartOf::Array(feature) => PartOf::Array(name(feature)),
             PartOf::Ids => PartOf::Ids,
             PartOf::Valid => PartOf::Valid,

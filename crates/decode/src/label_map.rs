@@ -21,6 +21,8 @@ pub struct LabelMap {
     dtype: LabelDtype,
     /// `[H, W]` values of type `dtype`.
     data: Vec<u8>,
+    /// The value that all have, if that is known.
+    uniform: Option<u8>,
     nearest: Nearest,
     /// The result before rows and columns are exchanged.
     transposed: Vec<u8>,
@@ -36,6 +38,7 @@ impl LabelMap {
     /// If the data is damaged or truncated or the image exceeds a limit; [`Error::Labels`] if the format is lossy or holds
     /// other than one value of at most 16 bits per pixel, or for 32 bits three of 8 bits; [`Error::LabelValue`] if a value does not fit `dtype`.
     pub fn decode(&mut self, bytes: &[u8], dtype: LabelDtype, limits: &Limits) -> Result<(), Error> {
+        self.uniform = None;
         let format = sniff(bytes).ok_or_else(|| Error::unknown(bytes))?;
         let result = catch_panic(format, || self.decode_values(format, bytes, dtype, limits));
         if matches!(result, Err(Error::Panic { .. })) {
@@ -153,17 +156,17 @@ impl LabelMap {
     pub fn set(&mut self, size: (u32, u32), dtype: LabelDtype, values: &[u8]) -> Result<(), Error> {
         self.dtype = dtype;
         self.check_output(size, values)?;
-        self.size = size;
+        (self.size, self.uniform) = (size, None);
         self.data.clear();
         self.data.extend_from_slice(values);
         Ok(())
     }
 
-    /// Makes it a map of zeros of 8 bits, of `size` (width, height).
-    pub fn clear(&mut self, (width, height): (u32, u32)) {
-        (self.size, self.dtype) = ((width, height), LabelDtype::U8);
+    /// Makes it a map of 8 bits with one value, of `size` (width, height).
+    pub fn fill(&mut self, (width, height): (u32, u32), value: u8) {
+        (self.size, self.dtype, self.uniform) = ((width, height), LabelDtype::U8, Some(value));
         self.data.clear();
-        self.data.resize(width as usize * height as usize, 0);
+        self.data.resize(width as usize * height as usize, value);
     }
 
     /// Sets the bit `bit` of each value of 8 bits whose pixel an object covers: a map holds the masks of eight objects. Equal to what
@@ -176,6 +179,7 @@ impl LabelMap {
     /// If the map does not have values of 8 bits, or `bit` is not less than 8.
     pub fn draw(&mut self, segmentation: &Segmentation, bit: u32) -> Result<(), SegmentationError> {
         assert!(self.dtype == LabelDtype::U8 && bit < 8, "a map of 8 bits");
+        self.uniform = None;
         segmentation.draw(self.size, bit, &mut self.data, &mut self.changes)
     }
 
@@ -229,13 +233,18 @@ impl LabelMap {
         let fill: [u8; C] = std::array::from_fn(|i| fill.to_le_bytes()[i]);
         let region = SourceRegion { decoded, crop: geometry.crop, area: geometry.area };
         let size = orientation.size(geometry.size);
+        let (nearest, data) = (&mut self.nearest, &self.data);
+        let uniform = self.uniform.map(|value| std::array::from_fn(|_| value));
+        let mut resize = |flip: Flip, out: &mut [u8]| match uniform {
+            Some(value) => nearest.resize_uniform::<C>(value, region, size, flip, fill, out),
+            None => nearest.resize(data, region, size, flip, fill, out),
+        };
         if orientation.transpose {
             self.transposed.resize(out.len(), 0);
-            self.nearest.resize(&self.data, region, size, Flip::default(), fill, &mut self.transposed);
+            resize(Flip::default(), &mut self.transposed);
             orientation.write::<C>(size, &self.transposed, out);
         } else {
-            let flip = Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y };
-            self.nearest.resize(&self.data, region, size, flip, fill, out);
+            resize(Flip { horizontal: orientation.flip_x, vertical: orientation.flip_y }, out);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::options::{
     Arrays, Clip, Column, Config, Field, FurtherImage, Image, InvalidOptions, Mask, Objects, Pixels, RaggedArrays,
     Tokens, View, check_exclusions,
 };
-use shardtool_decode::{Output, PixelFormat};
+use shardtool_decode::{LabelDtype, Output, PixelFormat};
 use std::collections::HashSet;
 
 /// The fields of a configuration.
@@ -32,7 +32,8 @@ pub(crate) struct Images {
     pub(crate) clip: Option<Clip>,
     /// Further images, arrays of the batch of their own.
     pub(crate) more: Vec<FurtherImage>,
-    pub(crate) masks: Vec<Mask>,
+    /// Each label map, then the mask of the pixels that show the image, if there is one.
+    pub(crate) masks: Vec<Labels>,
     pub(crate) objects: Option<Objects>,
     /// How the rows of a batch are mixed; set when the configuration is resolved.
     pub(crate) mixing: Option<Mixing>,
@@ -43,6 +44,22 @@ pub(crate) struct Images {
     pub(crate) output: Option<Output>,
 }
 
+/// An array of a batch with a label for each pixel of its images.
+#[derive(Clone)]
+pub(crate) struct Labels {
+    /// The feature with the label maps; `None` for the mask of the pixels that show the image.
+    pub(crate) feature: Option<String>,
+    pub(crate) dtype: LabelDtype,
+    /// The label outside the image.
+    pub(crate) fill: i32,
+    /// Every byte of rows without a sample.
+    pub(crate) masked: u8,
+}
+
+/// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the corresponding 16-bit
+/// label.
+const MASKED_LABEL: u8 = 255;
+
 impl Groups {
     /// Groups the fields of a configuration.
     ///
@@ -51,7 +68,7 @@ impl Groups {
     pub(crate) fn new(config: &Config) -> Result<Self> {
         check_exclusions(config)?;
         let mut groups = Groups::default();
-        let (mut record, mut more, mut masks, mut objects) = (None, vec![], vec![], None);
+        let (mut record, mut more, mut masks, mut shown, mut objects) = (None, vec![], vec![], None, None);
         for field in &config.fields {
             match field {
                 Field::Record => once(&mut record, (), "Record")?,
@@ -63,7 +80,8 @@ impl Groups {
                     once(&mut groups.images, images, "Clip")?;
                 }
                 Field::FurtherImage(further) => more.push(further.clone()),
-                Field::Mask(mask) => masks.push(checked(mask)?.clone()),
+                Field::Mask(mask) => masks.push(Labels::of(mask)?),
+                Field::PixelMask(_) => once(&mut shown, Labels::SHOWN, "PixelMask")?,
                 Field::Objects(given) => once(&mut objects, given.clone(), "Objects")?,
                 Field::Arrays(arrays) => groups.arrays.push(arrays.clone()),
                 Field::RaggedArrays(arrays) => groups.ragged.push(arrays.clone()),
@@ -72,7 +90,7 @@ impl Groups {
             }
         }
         different(groups.columns.iter().map(|column| &column.feature))?;
-        different(masks.iter().map(|mask: &Mask| &mask.feature))?;
+        different(masks.iter().filter_map(|mask: &Labels| mask.feature.as_ref()))?;
         different(more.iter().map(|further: &FurtherImage| &further.feature))?;
         if let Some(objects) = objects.as_ref().filter(|objects: &&Objects| objects.masks)
             && groups.columns.iter().any(|column| column.feature == objects.segmentation)
@@ -82,20 +100,29 @@ impl Groups {
         }
         groups.records = record.is_some();
         if let Some(images) = &mut groups.images {
+            masks.extend(shown);
             (images.more, images.masks, images.objects) = (more, masks, objects);
         }
         Ok(groups)
     }
 }
 
-/// Checks that the labels of a mask hold the one outside the image.
-fn checked(mask: &Mask) -> Result<&Mask> {
-    match mask.fill.filter(|fill| !mask.dtype.holds(*fill)) {
-        None => Ok(mask),
-        Some(fill) => {
-            let (feature, dtype) = (mask.feature.clone(), mask.dtype.name());
-            Err(InvalidOptions::MaskFill { feature, fill, dtype }.into())
+impl Labels {
+    /// The mask of the pixels that show the image.
+    const SHOWN: Labels = Labels { feature: None, dtype: LabelDtype::U8, fill: 0, masked: 0 };
+    /// What the pixels of the image have in it.
+    pub(crate) const IMAGE: u8 = 1;
+
+    /// Returns the label maps of a feature.
+    ///
+    /// # Errors
+    /// [`InvalidOptions::MaskFill`] if the labels do not hold the one outside the image.
+    fn of(mask: &Mask) -> Result<Self> {
+        let (feature, dtype) = (mask.feature.clone(), mask.dtype);
+        if let Some(fill) = mask.fill.filter(|fill| !dtype.holds(*fill)) {
+            return Err(InvalidOptions::MaskFill { feature, fill, dtype: dtype.name() }.into());
         }
+        Ok(Labels { feature: Some(feature), dtype, fill: mask.fill.unwrap_or(dtype.ignored()), masked: MASKED_LABEL })
     }
 }
 

@@ -123,7 +123,7 @@ pub use options::{
     CLASS_NAMES, CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, Decimal, DecodedCache,
     Devices, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, KEYPOINTS, Layout,
     LengthBuckets, Longer, Mask, MemberStage, Members, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part,
-    PixelDtype, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Stages, Start, Tokens, View,
+    PixelDtype, PixelMask, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Stages, Start, Tokens, View,
     option_schemas, parse_size,
 };
 pub use packing::PackedSamples;

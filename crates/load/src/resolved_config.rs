@@ -8,11 +8,11 @@ use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result, StageProblem};
 use crate::features;
 use crate::further_images;
-use crate::groups::{Groups, Images};
+use crate::groups::{Groups, Images, Labels};
 use crate::image::pixels;
 use crate::mixing::{Mixing, Pixels};
 use crate::objects::ObjectColumns;
-use crate::options::{Buckets, Clip, Column, Config, Layout, Mask, OnBad, PageCache, Part, View};
+use crate::options::{Buckets, Clip, Column, Config, Layout, OnBad, PageCache, Part, View};
 use crate::packing;
 use crate::plan::{PackedRows, Plan};
 use crate::sampled_records::SampledRecords;
@@ -237,8 +237,8 @@ impl ResolvedConfig {
         self.clip().map_or(1, Clip::row_frames)
     }
 
-    /// Returns the label maps of a row.
-    pub(crate) fn masks(&self) -> &[Mask] {
+    /// Returns the label maps of a row, then the mask of the pixels that show the image.
+    pub(crate) fn masks(&self) -> &[Labels] {
         self.images().map_or(&[], |images| &images.masks)
     }
 
@@ -385,7 +385,8 @@ fn resolve_images(
     }
     let Images { clip, masks, .. } = images;
     clip.iter().try_for_each(|clip| features::check_bytes(&clip.feature, "frames", splits))?;
-    masks.iter().try_for_each(|mask| features::check_bytes(&mask.feature, "label maps", splits))
+    let mut maps = masks.iter().filter_map(|mask| mask.feature.as_ref());
+    maps.try_for_each(|feature| features::check_bytes(feature, "label maps", splits))
 }
 
 /// Returns the rows whose records the system reads ahead, given the bytes.

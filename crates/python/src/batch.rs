@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub(crate) const IMAGE: &str = "image";
 const LABEL: &str = "label";
 pub(crate) const MASK: &str = "mask";
+pub(crate) const PIXEL_MASK: &str = "pixel_mask";
 /// Name of the dict of host arrays in a batch on a device.
 const HOST: &str = "host";
 
@@ -93,6 +94,7 @@ fn on_device<'py>(
         let (name, offsets) = match part {
             Part::Picture { feature, view } => (picture_name(feature, view), None),
             Part::Mask(feature) => (if masks == 1 { MASK } else { feature }.to_owned(), None),
+            Part::PixelMask => (PIXEL_MASK.to_owned(), None),
             Part::Array(feature) => (feature.to_owned(), None),
             Part::Ids => ("id".to_owned(), Some(Part::SampleOffsets)),
             Part::Valid => ("valid".to_owned(), None),
@@ -147,7 +149,8 @@ fn on_host<'py>(
         dict.set_item(IMAGE, encoded(py, &batch)?)?;
     }
     let masks = batch.masks().collect::<Vec<_>>();
-    for mask in &masks {
+    let named = masks.iter().map(|mask| (if masks.len() == 1 { MASK } else { mask.feature }, mask));
+    for (name, mask) in named.chain(batch.pixel_mask().iter().map(|mask| (PIXEL_MASK, mask))) {
         let (first, shape, owner) = (mask.buffer.as_ptr().as_ptr(), mask.shape.to_vec(), batch.clone());
         // SAFETY: as above, for the masks: of this type and shape.
         #[expect(unsafe_code, reason = "writable memory of another owner")]
@@ -158,7 +161,7 @@ fn on_host<'py>(
                 LabelDtype::I32 => Memory::writable(first.cast::<i32>(), shape, owner),
             }
         };
-        dict.set_item(if masks.len() == 1 { MASK } else { mask.feature }, memory.into_array(py)?)?;
+        dict.set_item(name, memory.into_array(py)?)?;
     }
     for array in batch.arrays() {
         let (feature, dtype) = (array.feature.to_owned(), array.dtype);

@@ -1,6 +1,6 @@
 //! The names of a batch's members: what would have the name of another member is refused, since one of them would be lost.
 
-use crate::batch::{IMAGE, MASK, picture_name};
+use crate::batch::{IMAGE, MASK, PIXEL_MASK, picture_name};
 use crate::error;
 use pyo3::prelude::*;
 use shardtool_load::{Buckets, CLASSES, Config, Field, ObjectRole, View};
@@ -69,6 +69,7 @@ fn members(config: &Config, on_device: bool) -> Vec<Member> {
             Field::Mask(mask) => {
                 members.push((if masks == 1 { MASK.to_owned() } else { mask.feature.clone() }, "a mask"));
             }
+            Field::PixelMask(_) => members.push((PIXEL_MASK.to_owned(), "the mask of the pixels that show the image")),
             Field::Objects(objects) => {
                 // Each is kept for its role, whether this batch has it or not.
                 let roles = [ObjectRole::Boxes, ObjectRole::Labels, ObjectRole::Keypoints];

@@ -175,7 +175,7 @@ def delivered(split, samples) -> Iterator[Row]:
     )
     for seed in range(FIRST, FIRST + CHAINS):
         steps = chain_of(np.random.default_rng((11, seed)))
-        fields = [st.Image(steps), st.Mask("mask"), objects]
+        fields = [st.Image(steps), st.Mask("mask"), st.PixelMask(), objects]
         with st.Loader(split, len(samples), fields, order=st.Sequential(seed=seed), workers=1) as loader:
             batch = next(iter(loader))
             for row, position in enumerate(batch["id"].tolist()):
@@ -187,5 +187,7 @@ def delivered(split, samples) -> Iterator[Row]:
                 numbers, boxes = batch[NUMBER].row(row), batch["boxes"].row(row)
                 points = batch["keypoints"].row(row).reshape(-1, POINTS, 3)
                 labels = batch["mask"][row]
+                # No stored label is 255.
+                np.testing.assert_array_equal(batch["pixel_mask"][row], labels != 255, err_msg=f"{context}")
                 yield Row(sample, steps, preview, found.plan, found.image, labels, numbers, boxes, points, context)
             del batch

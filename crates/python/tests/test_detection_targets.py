@@ -140,7 +140,7 @@ def test_inputs_of_detr_are_those_of_its_image_processor(split, kind):
         pictures, annotations = [each.image for each in samples], [annotation_of(each) for each in samples]
         theirs = processor(pictures, annotations, return_tensors="pt")
         for row, sample in enumerate(samples):
-            shown, expected = ours["pixel_mask"][row], theirs["pixel_mask"][row].bool()
+            shown, expected = ours["pixel_mask"][row].bool(), theirs["pixel_mask"][row].bool()
             boxes = theirs["labels"][row]
             assert ours["labels"][row]["class_labels"].tolist() == boxes["class_labels"].tolist() == sample.classes()
             if not torch.equal(shown, expected):

@@ -123,6 +123,7 @@ def test_masks_objects_images_columns_and_arrays_go_together(compare):
     compare("""
 others = [
     st.Mask("map"),
+    st.PixelMask(),
     st.FurtherImage("after", kind="color"),
     st.FurtherImage("depth", kind="values"),
     st.Objects(keypoints="image/object/keypoints", flip_index=[1, 0], masks=True),
@@ -133,7 +134,7 @@ others = [
     "number", "pair", "text", "tokens", "weights", "unsigned",
 ]
 shapes = compare(6, [st.Image(STEPS, **OUTPUT), *others])
-assert {("image", (6, 3, 24, 24)), ("after", (6, 3, 24, 24)), ("depth", (6, 24, 24, 1)), ("mask", (6, 24, 24))} <= shapes, shapes
+assert {("image", (6, 3, 24, 24)), ("after", (6, 3, 24, 24)), ("depth", (6, 24, 24, 1)), ("mask", (6, 24, 24)), ("pixel_mask", (6, 24, 24))} <= shapes, shapes
 assert {("volume", (6, 6, 7, 8)), ("cloud", (6, 5, 3)), ("cloud/length", (6,))} <= shapes, shapes
 compare(5, [st.Image(STEPS, dtype="bfloat16", layout="NHWC"), *others], bfloat16=("image", "after"))
 """)

@@ -117,7 +117,7 @@ def write(path, split="train", labels=False, count=N):
 
 
 def loader_of(split, image, *, collate_fn=None, **objects):
-    fields = [image, st.Objects(**OBJECTS, **objects), "image/id"]
+    fields = [image, st.PixelMask(), st.Objects(**OBJECTS, **objects), "image/id"]
     return Loader(split, 8, fields, order=st.Sequential(), collate_fn=collate_fn, workers=1)
 
 

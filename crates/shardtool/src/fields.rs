@@ -150,6 +150,22 @@ pub use shardtool_load::DecodedCache;
 /// ```
 pub use shardtool_load::Mask;
 
+/// Delivers which pixels show the image, and which are padding.
+///
+/// ```
+/// # let _folder = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctest/datasets.rs"));
+/// use shardtool::{Dataset, Image, Loader, LoaderConfig, Pipeline, PixelMask};
+///
+/// let train = Dataset::open("dataset")?.split("train")?.clone();
+/// let config = LoaderConfig::new(train, [Image::new(Pipeline::train(32)?)], 4).with(PixelMask::default());
+/// let batch = Loader::new(&config)?.epoch().next().expect("a step")?;
+/// let mask = batch.masks().next().unwrap();
+/// assert_eq!(mask.shape, [4, 32, 32]);
+/// assert!(mask.bytes.iter().all(|pixel| *pixel == 1), "a crop has no padding");
+/// # Ok::<(), shardtool::Error>(())
+/// ```
+pub use shardtool_load::PixelMask;
+
 /// Chooses the type of the labels of a mask.
 ///
 /// ```

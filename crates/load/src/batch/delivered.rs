@@ -1,14 +1,14 @@
 //! A complete batch, as the consumer sees it.
 
 use super::SharedBatch;
+use super::arrays::{Array, Masks, Pictures};
 use crate::buffer::{BatchBuffer, RowBuffer};
 use crate::column_values::Values;
 use crate::mixing::BatchMix;
 use crate::objects::ObjectRole;
 use crate::packing::PackedSamples;
 use crate::resolved_config::Picture;
-use shardtool_decode::{LabelDtype, Normalizer, Output, PixelFormat};
-use shardtool_format::array::ArrayDtype;
+use shardtool_decode::{Normalizer, Output, PixelFormat};
 use shardtool_order::{Bucket, ResumeState, Shape};
 use shardtool_read::Record;
 use std::fmt;
@@ -17,93 +17,6 @@ use std::sync::Arc;
 /// A batch of N rows. Dropping it returns its memory to the loader. It can be kept for any time, outlives the loader,
 /// and can be read from any thread, but counts against a given memory budget.
 pub struct Batch(Arc<SharedBatch>);
-
-/// One array of images of a batch.
-#[non_exhaustive]
-pub struct Pictures<'b> {
-    /// The feature of a further image or of clips; `None` for the record's image.
-    pub feature: Option<&'b str>,
-    /// The name of the view; empty if it has none.
-    pub view: &'b str,
-    /// `[N, H, W, C]`, or `[N, C, H, W]` if that is the layout of `output`; C is 3, or 1 for grey. With clips, N is the number of
-    /// all frames of the batch.
-    pub shape: [usize; 4],
-    /// The channels, and the bits of a sample.
-    pub pixel_format: PixelFormat,
-    /// Type, layout and normalisation; `None` for u8, or little-endian u16 with 16 bits.
-    pub output: Option<&'b Output>,
-    /// Whether a further image holds values, which are never normalised ([`FurtherKind::Values`](crate::FurtherKind::Values)).
-    pub values: bool,
-    /// Clips of a row, and frames of each; `None` without clips.
-    pub clips: Option<[usize; 2]>,
-    /// The memory of the pixels, as its allocator returned it.
-    pub buffer: &'b dyn BatchBuffer,
-    /// The pixels, aligned to 64 bytes.
-    pub bytes: &'b [u8],
-}
-
-impl fmt::Debug for Pictures<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pictures").field("feature", &self.feature).field("shape", &self.shape).finish_non_exhaustive()
-    }
-}
-
-/// The label maps of a batch: see [`Mask`](crate::Mask).
-#[non_exhaustive]
-pub struct Masks<'b> {
-    /// The feature.
-    pub feature: &'b str,
-    /// The type of the labels.
-    pub dtype: LabelDtype,
-    /// `[N, H, W]`.
-    pub shape: [usize; 3],
-    /// The memory of the labels, aligned to 64 bytes.
-    pub buffer: &'b dyn BatchBuffer,
-    /// The labels: u8, or little-endian u16. Rows without a sample hold the largest label, 255 or 65535; loss functions ignore 255 by
-    /// convention.
-    pub bytes: &'b [u8],
-}
-
-impl fmt::Debug for Masks<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Masks").field("feature", &self.feature).field("shape", &self.shape).finish_non_exhaustive()
-    }
-}
-
-/// One array of a batch, other than images and columns: see [`Arrays`](crate::Arrays).
-#[non_exhaustive]
-pub struct Array<'b> {
-    /// The feature.
-    pub feature: &'b str,
-    /// The type of the elements, which are little-endian.
-    pub dtype: ArrayDtype,
-    /// `[N, …]`.
-    pub shape: Vec<usize>,
-    /// The memory of the elements, aligned to 64 bytes.
-    pub buffer: &'b dyn BatchBuffer,
-    /// The elements in C order; zeros in rows without a sample.
-    pub bytes: &'b [u8],
-}
-
-impl fmt::Debug for Array<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Array").field("feature", &self.feature).field("shape", &self.shape).finish_non_exhaustive()
-    }
-}
-
-impl Pictures<'_> {
-    /// Returns the shape with a dimension for the frames of a clip, and one before it for clips, if a row has several:
-    /// `[N, clips, frames, H, W, 3]`.
-    pub fn dimensions(&self) -> Vec<usize> {
-        let [images, rest @ ..] = self.shape;
-        let rows = match self.clips {
-            None => vec![images],
-            Some([1, frames]) => vec![images / frames, frames],
-            Some([clips, frames]) => vec![images / (clips * frames), clips, frames],
-        };
-        rows.into_iter().chain(rest).collect()
-    }
-}
 
 impl Drop for Batch {
     fn drop(&mut self) {
@@ -171,15 +84,29 @@ impl Batch {
 
     /// Returns the label maps of each [`Mask`](crate::Mask), in the order of the configuration.
     pub fn masks(&self) -> impl Iterator<Item = Masks<'_>> {
+        self.labels_of_pixels().filter_map(|(feature, masks)| Some(Masks { feature: feature?, ..masks }))
+    }
+
+    /// Returns which pixels of the images show the stored one ([`PixelMask`](crate::PixelMask)): 1 where they do, 0 where they are
+    /// padding. `None` if the configuration does not ask for it.
+    pub fn pixel_mask(&self) -> Option<Masks<'_>> {
+        self.labels_of_pixels().find_map(|(feature, masks)| feature.is_none().then_some(masks))
+    }
+
+    /// Returns the labels of each array, and the feature that they are of.
+    fn labels_of_pixels(&self) -> impl Iterator<Item = (Option<&str>, Masks<'_>)> {
         let size = self.0.config.pictures(self.0.bucket).next().map(|picture| picture.view.pipeline.output_size());
         let (width, height) = size.unwrap_or_default();
-        let masks = self.0.config.masks().iter().zip(&self.0.memory().masks);
-        masks.map(move |(mask, rows)| Masks {
-            feature: &mask.feature,
-            dtype: mask.dtype,
-            shape: [self.len(), height as usize, width as usize],
-            buffer: rows.buffer(),
-            bytes: rows.bytes().unwrap_or_default(),
+        let labels = self.0.config.masks().iter().zip(&self.0.memory().masks);
+        labels.map(move |(labels, rows)| {
+            let masks = Masks {
+                feature: "",
+                dtype: labels.dtype,
+                shape: [self.len(), height as usize, width as usize],
+                buffer: rows.buffer(),
+                bytes: rows.bytes().unwrap_or_default(),
+            };
+            (labels.feature.as_deref(), masks)
         })
     }
 

@@ -1,12 +1,15 @@
-//! A batch, from its first claimed row until its memory returns to the pool. What the consumer sees of it is in [`delivered`].
+//! A batch, from its first claimed row until its memory returns to the pool. What the consumer sees of it is in [`delivered`] and
+//! [`arrays`].
 
+mod arrays;
 mod delivered;
 mod mixed;
 mod object_masks;
 mod planned_bytes;
 mod typed;
 
-pub use delivered::{Array, Batch, Masks, Pictures};
+pub use arrays::{Array, Masks, Pictures};
+pub use delivered::Batch;
 pub use typed::{Element, OwnedImages};
 
 use crate::budget::{Live, Reservation};

@@ -1,9 +1,9 @@
 //! The memory that a batch of a configuration is planned to take.
 
 use crate::columns::ResolvedColumn;
+use crate::groups::Labels;
 use crate::image::pixels;
 use crate::mixing::{BatchMix, Mixing};
-use crate::options::Mask;
 use crate::resolved_config::{Picture, ResolvedConfig};
 
 impl ResolvedConfig {
@@ -14,7 +14,7 @@ impl ResolvedConfig {
     }
 
     /// Bytes of a label map of a bucket.
-    pub(crate) fn mask_bytes(&self, mask: &Mask, bucket: usize) -> usize {
+    pub(crate) fn mask_bytes(&self, mask: &Labels, bucket: usize) -> usize {
         self.pictures(bucket).next().map_or(0, |picture| {
             let (width, height) = picture.view.pipeline.output_size();
             height as usize * width as usize * mask.dtype.bytes()

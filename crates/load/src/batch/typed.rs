@@ -1,7 +1,7 @@
 //! Typed and owned access to a batch.
 
 use super::Batch;
-use super::delivered::{Array, Pictures};
+use super::arrays::{Array, Pictures};
 use crate::column_values::Values;
 use crate::columns::ResolvedColumn;
 use bytemuck::AnyBitPattern;

@@ -65,7 +65,7 @@ impl<'r> ObjectTexts<'r> {
         let map = pixels(plan.output_size()) as usize;
         maps.resize(self.0.len().div_ceil(OBJECTS) * map, 0);
         for (texts, map) in self.0.chunks(OBJECTS).zip(maps.chunks_exact_mut(map)) {
-            labels.clear(stored);
+            labels.fill(stored, 0);
             for (bit, (object, text)) in (0..).zip(texts) {
                 draw(labels, text, bit).map_err(|problem| NotWritten::Text { object: *object, problem })?;
             }

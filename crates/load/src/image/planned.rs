@@ -3,14 +3,14 @@
 use super::SampleDraws;
 use super::bounded::Bounded;
 use super::draws::StepDraws;
-use super::image_bytes;
 use super::object_masks::ObjectTexts;
-use super::stored::{self, StoredImage};
+use super::stored::{self, StoredImage, StoredMask};
+use super::{image_bytes, pixels};
 use crate::cell::Cell;
 use crate::error::SampleError;
-use crate::groups::Images;
+use crate::groups::{Images, Labels};
 use crate::objects::{MappedBoxes, ObjectColumns};
-use crate::options::{Mask, View};
+use crate::options::View;
 use shardtool_decode::{EncodedImage, Error, Geometry, LabelMap, Orientation, PixelFormat, Plan, RegionOptions};
 use shardtool_read::Record;
 
@@ -23,8 +23,8 @@ pub(crate) struct PlannedImage<'r> {
     pub(super) more: Vec<EncodedImage<'r>>,
     /// What is done to those that hold values; `None` if none does.
     pub(super) by_nearest: Option<Geometries>,
-    /// Its label maps.
-    pub(super) masks: Vec<&'r [u8]>,
+    /// What its masks are made of, in the order of [`Images::masks`].
+    pub(super) masks: Vec<StoredMask<'r>>,
     pub(super) geometries: Geometries,
     /// Where its objects lie in the result.
     objects: MappedBoxes,
@@ -158,11 +158,16 @@ impl<'r> PlannedImage<'r> {
             decoding = decoding.max(needed.map_err(failed)?);
             more.push(image);
         }
-        let masks = images.masks.iter().map(|mask| stored::mask(record, &mask.feature));
-        let masks = masks.collect::<Result<Vec<_>, _>>()?;
-        let of_mask = |(mask, options): (&&[u8], &Mask)| {
-            let resized = geometries.bounded.as_ref().map_or(0, |bounded| bounded.label_bytes(options.dtype));
-            LabelMap::scratch_bytes(mask, options.dtype, stored.size) + resized
+        let masks = images.masks.iter().map(|mask| StoredMask::of(record, mask)).collect::<Result<Vec<_>, _>>()?;
+        let of_mask = |(mask, labels): (&StoredMask<'_>, &Labels)| {
+            match mask {
+                StoredMask::Map(map) => {
+                    let resized = geometries.bounded.as_ref().map_or(0, |bounded| bounded.label_bytes(labels.dtype));
+                    LabelMap::scratch_bytes(map, labels.dtype, stored.size) + resized
+                }
+                // The map, and the result before rows and columns are exchanged.
+                StoredMask::Whole => pixels(stored.size) + pixels(geometries.views[0].plan.output_size()),
+            }
         };
         let of_masks = masks.iter().zip(&images.masks).map(of_mask).max().unwrap_or(0);
         let objects = objects.map(|(columns, _)| (columns, columns.mapped(&geometries.views[0].plan, &boxes)));
@@ -180,6 +185,11 @@ impl<'r> PlannedImage<'r> {
     /// Width and height of the stored image.
     pub(crate) fn size(&self) -> (u32, u32) {
         self.stored.size
+    }
+
+    /// Returns the size of the image that the steps get: width and height.
+    pub(super) fn planned_size(&self) -> (u32, u32) {
+        self.geometries.bounded.as_ref().map_or(self.stored.size, |bounded| bounded.size)
     }
 
     /// Returns how many objects have masks, and the bytes that these take.

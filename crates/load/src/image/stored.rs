@@ -2,7 +2,7 @@
 
 use super::{pixels, size};
 use crate::error::SampleError;
-use crate::groups::Images;
+use crate::groups::{Images, Labels};
 use shardtool_decode::{Format, ImageInfo};
 use shardtool_format::{index, names};
 use shardtool_read::{Record, Shard};
@@ -84,9 +84,21 @@ fn raw_format(record: &Record) -> Result<Option<Format>, SampleError> {
     Ok(name.and_then(Format::from_name).filter(|f| matches!(f, Format::Raw | Format::RawZstd)))
 }
 
-/// Returns the encoded label map of a record.
-pub(crate) fn mask<'r>(record: &'r Record, feature: &str) -> Result<&'r [u8], SampleError> {
-    further(record, feature)?.ok_or_else(|| SampleError::NoMask { feature: feature.to_owned() })
+/// What a mask of an image is made of.
+pub(super) enum StoredMask<'r> {
+    /// An encoded label map.
+    Map(&'r [u8]),
+    /// The whole image.
+    Whole,
+}
+
+impl<'r> StoredMask<'r> {
+    /// Returns what a mask of a record is made of.
+    pub(super) fn of(record: &'r Record, labels: &Labels) -> Result<Self, SampleError> {
+        let Some(feature) = &labels.feature else { return Ok(StoredMask::Whole) };
+        let map = further(record, feature)?.ok_or_else(|| SampleError::NoMask { feature: feature.clone() })?;
+        Ok(StoredMask::Map(map))
+    }
 }
 
 fn raw_size(record: &Record) -> Result<(u32, u32), SampleError> {

@@ -4,17 +4,16 @@ use super::bounded::{CachedImage, SampleCache};
 use super::image_bytes;
 use super::object_masks::NotWritten;
 use super::planned::{Geometries, PlannedImage, PlannedView, of_image, options, value_options};
-use super::stored::StoredImage;
+use super::stored::{StoredImage, StoredMask};
 use crate::arrays::ArrayScratch;
-use crate::buffer::{RowMut, RowPixels};
+use crate::buffer::RowPixels;
 use crate::error::SampleError;
-use crate::groups::Images;
+use crate::groups::{Images, Labels};
 use crate::meters::WorkerMeters;
 use crate::objects::ObjectColumns;
-use crate::options::Mask;
 use shardtool_decode::{
-    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelMap, Normalizer, PixelFn, PixelFormat,
-    PixelsMut, TransformScratch,
+    DecodedRegion, Decoder, Draws, EncodedImage, Error, Geometry, LabelDtype, LabelMap, Normalizer, PixelFn,
+    PixelFormat, PixelsMut, TransformScratch,
 };
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -144,11 +143,19 @@ pub(crate) fn write_row(
     }
     let start = Instant::now();
     let masks = planned.masks.iter().zip(&images.masks).zip(&mut out.masks);
-    for (number, ((mask, options), row)) in masks.enumerate() {
+    for (number, ((mask, labels), row)) in masks.enumerate() {
+        let DecodeScratch { labels: map, views: ViewScratch { transform, bounded, .. }, .. } = &mut *scratch;
         let cached = cached(1 + planned.more.len() + number);
-        let written = write_mask((mask, options), &planned_views[0], images, cached, row, scratch);
-        let failed = |error| SampleError::Mask { feature: options.feature.clone(), source: of_image(error) };
-        written.map_err(failed)?;
+        let load = match *mask {
+            StoredMask::Map(mask) => load_map((mask, labels.dtype), images, cached, map, (bounded, transform)),
+            StoredMask::Whole => {
+                map.fill(planned.planned_size(), Labels::IMAGE);
+                Ok(())
+            }
+        };
+        let written = load.and_then(|()| planned_views[0].plan.apply_to_labels(map, labels.fill, row, transform));
+        let feature = || labels.feature.clone().unwrap_or_else(|| "pixel_mask".to_owned());
+        written.map_err(|error| SampleError::Mask { feature: feature(), source: of_image(error) })?;
     }
     meters.decode.add(start.elapsed(), 0);
     Ok(())
@@ -251,23 +258,19 @@ impl Decoding<'_> {
     }
 }
 
-/// Decodes a label map, or takes it from the cache, and writes it into its row.
-fn write_mask(
-    (mask, options): (&[u8], &Mask),
-    view: &PlannedView,
+/// Decodes a label map, or takes it from the cache.
+fn load_map(
+    (mask, dtype): (&[u8], LabelDtype),
     images: &Images,
     cached: Option<CachedImage<'_>>,
-    row: &mut RowMut<'_>,
-    DecodeScratch { labels, views: ViewScratch { transform, bounded, .. }, .. }: &mut DecodeScratch,
+    labels: &mut LabelMap,
+    scratch: (&mut Vec<u8>, &mut TransformScratch),
 ) -> Result<(), Error> {
-    let dtype = options.dtype;
     let decode = |labels: &mut LabelMap| labels.decode(mask, dtype, &images.pixels.limits);
     match cached {
-        Some(cached) => cached.load_labels(labels, dtype, decode, (bounded, transform))?,
-        None => decode(labels)?,
+        Some(cached) => cached.load_labels(labels, dtype, decode, scratch),
+        None => decode(labels),
     }
-    let fill = options.fill.unwrap_or(dtype.ignored());
-    view.plan.apply_to_labels(labels, fill, row, transform)
 }
 
 /// Decodes at least the pixels that the geometries need. The only code that decodes a record's image.

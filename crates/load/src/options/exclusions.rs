@@ -17,6 +17,8 @@ pub enum Part {
     FurtherImage,
     /// A label map.
     Mask,
+    /// Which pixels show the image.
+    PixelMask,
     /// Boxes and points.
     Objects,
     /// Frames of a video.
@@ -66,7 +68,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
     [
         row(
             Clip,
-            &[Image, Record, Mask, Objects, FurtherImage],
+            &[Image, Record, Mask, PixelMask, Objects, FurtherImage],
             "the frames of a clip take the place of the image that these belong to",
         ),
         row(
@@ -76,7 +78,7 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
         ),
         row(
             SeveralViews,
-            &[Mask, Objects, ArraysInImage],
+            &[Mask, PixelMask, Objects, ArraysInImage],
             "each view has its own geometry, and a batch has one mask, one list of boxes, one array for each row",
         ),
         row(
@@ -86,8 +88,8 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
         ),
         row(
             MixUp,
-            &[Mask, FurtherImage, ArraysInImage],
-            "the mean of two labels or depths is a third one that is in neither image; `CutMix`, `Mosaic` and `CopyPaste` move them",
+            &[Mask, PixelMask, FurtherImage, ArraysInImage],
+            "the mean of two labels, masks or depths is a third one, of neither image; `CutMix`, `Mosaic` and `CopyPaste` move them",
         ),
         row(
             MixUpOrCutMix,
@@ -115,12 +117,13 @@ pub const EXCLUSIONS: [Exclusion; 10] = {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 18] = [
+    pub const ALL: [Part; 19] = [
         Part::Record,
         Part::Image,
         Part::SeveralViews,
         Part::FurtherImage,
         Part::Mask,
+        Part::PixelMask,
         Part::Objects,
         Part::Clip,
         Part::Arrays,
@@ -144,6 +147,7 @@ impl Part {
             Part::SeveralViews => "an image of several views",
             Part::FurtherImage => "`FurtherImage`",
             Part::Mask => "`Mask`",
+            Part::PixelMask => "`PixelMask`",
             Part::Objects => "`Objects`",
             Part::Clip => "`Clip`",
             Part::Arrays => "`Arrays`",
@@ -163,9 +167,12 @@ impl Part {
     /// Returns what it cannot be without: one of these parts.
     pub fn needs(self) -> &'static [Part] {
         match self {
-            Part::FurtherImage | Part::Mask | Part::Objects | Part::ArraysInImage | Part::AspectRatioBuckets => {
-                &[Part::Image]
-            }
+            Part::FurtherImage
+            | Part::Mask
+            | Part::PixelMask
+            | Part::Objects
+            | Part::ArraysInImage
+            | Part::AspectRatioBuckets => &[Part::Image],
             // With its own exclusion of clips.
             Part::BatchTransform => &[Part::Image, Part::Clip],
             _ => &[],
@@ -184,6 +191,7 @@ impl Part {
                 }
                 Field::FurtherImage(_) => parts.push(Part::FurtherImage),
                 Field::Mask(_) => parts.push(Part::Mask),
+                Field::PixelMask(_) => parts.push(Part::PixelMask),
                 Field::Objects(_) => parts.push(Part::Objects),
                 Field::Clip(_) => parts.push(Part::Clip),
                 Field::Arrays(arrays) => {

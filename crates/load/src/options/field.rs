@@ -1,6 +1,6 @@
 //! Fields: what a batch has of each record.
 
-use super::{Arrays, Clip, Column, FurtherImage, Image, Mask, Objects, RaggedArrays, Tokens};
+use super::{Arrays, Clip, Column, FurtherImage, Image, Mask, Objects, PixelMask, RaggedArrays, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ pub enum Field {
     FurtherImage(FurtherImage),
     /// A label map of the image.
     Mask(Mask),
+    /// Which pixels show the image.
+    PixelMask(PixelMask),
     /// Boxes and points in the image.
     Objects(Objects),
     /// Frames of a video, in place of an image.
@@ -42,4 +44,4 @@ macro_rules! from {
     };
 }
 
-from!(Image, FurtherImage, Mask, Objects, Clip, Arrays, RaggedArrays, Column, Tokens);
+from!(Image, FurtherImage, Mask, PixelMask, Objects, Clip, Arrays, RaggedArrays, Column, Tokens);

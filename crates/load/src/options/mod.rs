@@ -6,7 +6,7 @@
 //! | this one | [`Config`], the whole configuration |
 //! | `field` | what a batch has of each record: one of the following |
 //! | `image`, `decoded_cache` | images, how pixels are decoded and delivered; the cache of decoded images |
-//! | `further_image`, `mask`, `objects` | what goes through the steps of an image with it |
+//! | `further_image`, `mask`, `pixel_mask`, `objects` | what goes through the steps of an image with it |
 //! | `clip` | frames of videos |
 //! | `arrays`, `ragged_arrays` | volumes and other arrays; those that differ in length, such as point clouds |
 //! | `column` | values of a feature |
@@ -38,6 +38,7 @@ mod invalid;
 mod mask;
 mod number;
 mod objects;
+mod pixel_mask;
 mod prefetch;
 mod ragged_arrays;
 mod replica;
@@ -64,6 +65,7 @@ pub use image::{Custom, Image, Mode, PixelDtype, Pixels, View};
 pub use invalid::InvalidOptions;
 pub use mask::Mask;
 pub use objects::{BOXES, BoxFormat, BoxUnit, CLASS_NAMES, CLASSES, KEYPOINTS, Objects, SEGMENTATION};
+pub use pixel_mask::PixelMask;
 pub(crate) use prefetch::DEFAULT_BATCHES;
 pub use prefetch::{PageCache, Prefetch};
 pub use ragged_arrays::{Axis, RaggedArrays, Select};

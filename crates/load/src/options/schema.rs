@@ -2,7 +2,7 @@
 
 use super::{
     Arrays, AspectRatioBuckets, BadSamples, Clip, Column, CopyPaste, DecodedCache, Devices, FurtherImage, Image,
-    LengthBuckets, Mask, Mosaic, Objects, Pairs, Pixels, Prefetch, RaggedArrays, Replicas, Tokens,
+    LengthBuckets, Mask, Mosaic, Objects, Pairs, PixelMask, Pixels, Prefetch, RaggedArrays, Replicas, Tokens,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Deserialize;
@@ -52,6 +52,7 @@ pub fn option_schemas() -> Value {
         "Image": describe::<Image>(),
         "FurtherImage": describe::<FurtherImage>(),
         "Mask": describe::<Mask>(),
+        "PixelMask": describe::<PixelMask>(),
         "Objects": describe::<Objects>(),
         "Clip": describe::<Clip>(),
         "Arrays": describe::<Arrays>(),

@@ -5,10 +5,6 @@ use crate::cell::Cell;
 use crate::columns::ResolvedColumn;
 use crate::engine::Engine;
 
-/// Every byte of label maps in rows without a sample: loss functions ignore 255 by convention, and 65535 is the
-/// corresponding 16-bit label.
-const MASKED_LABEL: u8 = 255;
-
 /// Fills a row that has no sample.
 pub(super) fn mask(engine: &Engine, bucket: usize, RowTarget { pixels, out }: &mut RowTarget<'_>) {
     let images = pixels.images.iter_mut().zip(engine.config.pictures(bucket));
@@ -19,7 +15,7 @@ pub(super) fn mask(engine: &Engine, bucket: usize, RowTarget { pixels, out }: &m
             image.chunks_exact_mut(frame).for_each(|image| normalizer.write_black(image));
         }
     });
-    pixels.masks.iter_mut().for_each(|mask| mask.fill(MASKED_LABEL));
+    pixels.masks.iter_mut().zip(engine.config.masks()).for_each(|(mask, labels)| mask.fill(labels.masked));
     pixels.arrays.iter_mut().zip(engine.config.arrays.outputs()).for_each(|(row, output)| output.mask(row));
     (out.id, out.valid, out.record) = (-1, false, None);
     out.parts.clear();

@@ -6,7 +6,7 @@ use shardtool_decode::{Pipeline, Transform};
 use shardtool_format::manifest::DType;
 use shardtool_load::{
     Arrays, AspectRatioBuckets, BatchTransform, Clip, Config, EXCLUSIONS, Error, Exclusion, Field, FurtherImage, Image,
-    InvalidOptions, LengthBuckets, Loader, Mask, Mosaic, Objects, Pairs, Part, RaggedArrays, Tokens, View,
+    InvalidOptions, LengthBuckets, Loader, Mask, Mosaic, Objects, Pairs, Part, PixelMask, RaggedArrays, Tokens, View,
 };
 use shardtool_order::{Order, Policy, Remainder};
 use shardtool_pack::{Label, Sample, Value, Writer, WriterOptions};
@@ -106,6 +106,7 @@ fn config(split: &Split, parts: &[Part]) -> Config {
     field(Part::Image, if has(Part::SeveralViews) { several } else { Image::new(steps(SIDE)) }.into());
     field(Part::FurtherImage, FurtherImage::new("second").into());
     field(Part::Mask, Mask::new("mask").into());
+    field(Part::PixelMask, PixelMask::default().into());
     field(Part::Objects, Objects::default().into());
     field(Part::Clip, Clip::new("frames", steps(SIDE), 2).into());
     field(Part::Arrays, Arrays::new(vec!["ct".to_owned()]).into());

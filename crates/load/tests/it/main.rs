@@ -27,6 +27,7 @@ mod output;
 mod packing;
 mod page_cache;
 mod pixel_formats;
+mod pixel_mask;
 mod ragged_arrays;
 mod resume;
 mod samples;

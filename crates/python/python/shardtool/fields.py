@@ -21,6 +21,7 @@ from .options import (
     Image,
     Mask,
     Objects,
+    PixelMask,
     Pixels,
     Tokens,
 )
@@ -70,14 +71,14 @@ class Views(Pixels):
 
 
 #: What a batch has of each record.
-Field: TypeAlias = "Image | Views | FurtherImage | Mask | Objects | Clip | Arrays | RaggedArrays | Column | Tokens"
+Field: TypeAlias = "Image | Views | FurtherImage | Mask | PixelMask | Objects | Clip | Arrays | RaggedArrays | Column | Tokens"
 #: The fields of a loader: one of them, a list of them (text is the feature of a `Column`), or the steps of an image. This is one
 #: sequence because type checkers infer no type for a list of several kinds from a union of sequences.
 Fields: TypeAlias = "Field | Sequence[Field | str | Step]"
 
 _NAMES = {
-    Image: "image", Views: "image", FurtherImage: "further_image", Mask: "mask", Objects: "objects", Clip: "clip", Arrays: "arrays",
-    RaggedArrays: "ragged_arrays", Column: "column", Tokens: "tokens",
+    Image: "image", Views: "image", FurtherImage: "further_image", Mask: "mask", PixelMask: "pixel_mask", Objects: "objects", Clip: "clip",
+    Arrays: "arrays", RaggedArrays: "ragged_arrays", Column: "column", Tokens: "tokens",
 }  # fmt: skip
 
 

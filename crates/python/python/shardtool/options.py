@@ -30,6 +30,7 @@ __all__ = [
     "MixUp",
     "Mosaic",
     "Objects",
+    "PixelMask",
     "Pixels",
     "Prefetch",
     "RaggedArrays",
@@ -214,6 +215,21 @@ class Mask(Option):
         "fill": option.optional(option.whole_from(-2_147_483_648, 2**31 - 1)),
     }
     _positional: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, repr=False)
+class PixelMask(Option):
+    """Which pixels show the image, and which are padding: for models that take images of several sizes in one batch, such as
+    DETR.
+
+    A batch has it as `"pixel_mask"`, `[N, H, W]` uint8: 1 where a pixel of the result lies on the stored image, and 0 where a
+    step added pixels of a colour, or turned the image away. Pixels that a step repeats or mirrors at the edge (`padding_mode`)
+    are 1, and so are erased ones. It gets the geometry of the image's steps by nearest neighbour, as a `Mask` does: where one
+    is 0, the other has its `fill`. Rows without a sample are 0.
+    """
+
+    _checks: ClassVar[Mapping[str, Check]] = {}
+    _positional: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import os
 import pathlib
 from functools import partial
 from typing import Any
@@ -40,7 +39,7 @@ class LoaderState(transformers.TrainerCallback):
         if state.is_world_process_zero:
             file = pathlib.Path(args.output_dir, f"checkpoint-{state.global_step}", "loader.json")
             file.with_suffix(".tmp").write_text(json.dumps(self.loader.state_dict()))
-            os.replace(file.with_suffix(".tmp"), file)
+            file.with_suffix(".tmp").replace(file)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.resume:
@@ -74,7 +73,6 @@ def main() -> None:
     crop = image([st.RandomResizedCrop(args.size), st.HorizontalFlip()])
     train_loader = Loader(train, args.batch_size, crop, collate_fn=inputs)
     plain = image([st.Resize(args.size), st.CenterCrop(args.size)])
-    eval_loader = Loader(val, args.batch_size, plain, order=st.Sequential(), collate_fn=inputs)
     arguments = transformers.TrainingArguments(
         args.output, num_train_epochs=args.epochs, gradient_accumulation_steps=args.accumulate,
         save_steps=args.save_steps, report_to="none", ignore_data_skip=True,  # the loader resumes from its own state
@@ -82,7 +80,7 @@ def main() -> None:
     config = ResNetConfig(layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2] * 4)
     config.num_labels = train.num_classes
     trainer = LoaderTrainer(ResNetForImageClassification(config), arguments, compute_metrics=accuracy, eval_dataset=val)
-    trainer.loaders = train_loader, eval_loader
+    trainer.loaders = train_loader, Loader(val, args.batch_size, plain, order=st.Sequential(), collate_fn=inputs)
     trainer.add_callback(LoaderState(train_loader, args.resume))
     trainer.train(resume_from_checkpoint=args.resume)
     print(trainer.evaluate(), flush=True)

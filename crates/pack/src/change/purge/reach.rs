@@ -28,8 +28,8 @@ pub(super) trait Reach: Place {
     /// Returns whether the bytes of a file stay when it is removed, since it is a link, or has another name.
     fn is_linked(&self, relative: &Path) -> bool;
 
-    /// Returns whether the store says that it gives each object that is written a version of its own: it then keeps the bytes of objects
-    /// that are replaced or removed.
+    /// Returns whether the store names a version of each object that is written: it then keeps the bytes of objects that are replaced or
+    /// removed.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -1,27 +1,11 @@
 //! Runs the program: it learns, a resumed run ends with the same weights, and an evaluation shows each sample once. Another trainer is
 //! run in its place if SHARDTOOL_TRAINER names its program and SHARDTOOL_WEIGHTS the extension of its weights (`scripts/campaign burn`).
 
-use shardtool::image::{PixelsRef, encode_jpeg};
-use shardtool::{PackOptions, pack};
+mod dataset;
+
+use dataset::{SAMPLES, dataset};
 use std::path::Path;
 use std::process::Command;
-
-const SAMPLES: usize = 75;
-
-/// Makes a dataset of two classes, dark and light.
-fn dataset(folder: &Path) -> String {
-    let photos = folder.join("photos");
-    for number in 0..SAMPLES {
-        let (class, value) = if number % 2 == 0 { ("dark", 20) } else { ("light", 180) };
-        let data: Vec<u8> = (0..96 * 80 * 3).map(|at| value + (at * (number + 3) % 60) as u8).collect();
-        std::fs::create_dir_all(photos.join(class)).unwrap();
-        let jpeg = encode_jpeg(PixelsRef::new(96, 80, &data).unwrap(), 90).unwrap();
-        std::fs::write(photos.join(class).join(format!("{number}.jpg")), jpeg).unwrap();
-    }
-    let path = folder.join("dataset");
-    pack(&PackOptions::new(photos, &path)).unwrap();
-    path.display().to_string()
-}
 
 /// Runs the program and returns its lines.
 fn run(dataset: &str, checkpoint: &Path, steps: u32, replica: Option<(u32, u32)>) -> Vec<String> {

@@ -218,6 +218,9 @@ def test_what_cannot_be_meant_is_refused_by_name(splits):
         st.Scheduled({0: [1]}, draws=0)
     with pytest.raises(st.OptionError, match="weights"):
         st.Scheduled({0: [10**400, 1]})
+    # Numbers of numpy are numbers.
+    numbers = st.Scheduled({np.int64(0): np.array([1, 1, 1]), np.float64(0.5): [np.float32(1), 0, 0]}, epochs=np.int64(5))
+    loader(splits, numbers).close()
     for where in (None, 5, [5]):
         with pytest.raises(st.OptionTypeError, match="where"):
             st.Stage([1], where=where)

@@ -221,7 +221,7 @@ class Scheduled:
                 raise OptionError(f"`stages` has {start!r}, but `draws` is inf, one epoch without an end: say where the stage begins in "
                                   "samples, such as \"90000 samples\"")
         if self.epochs is not None:
-            whole("epochs", self.epochs, 1)
+            object.__setattr__(self, "epochs", whole("epochs", self.epochs, 1))
 
     def _stages(self) -> list[tuple[str, Stage]]:
         starts = [start if isinstance(start, str) else _digits("stages", start) for start in self.stages]

@@ -41,6 +41,7 @@
 //! | [`image`] | image files to pixels, without a dataset |
 //! | `cuda` | batches on a CUDA device (feature `cuda`) |
 //! | [`error`] | what an [`Error`] holds, to match on |
+//! | `data`, `loading`, `fields`, `columns`, `transforms`, `orders`, `batches`, `writing`, `errors` | not public: the source of what this page lists, by subject |
 //!
 //! The guide is [docs/rust.md](https://github.com/shardtool/shardtool/blob/main/docs/rust.md).
 //! Programs that need the inside, such as tools for the format, depend on `shardtool-format`, `shardtool-order` or `shardtool-read`.

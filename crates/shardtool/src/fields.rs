@@ -159,7 +159,7 @@ pub use shardtool_load::Mask;
 /// let train = Dataset::open("dataset")?.split("train")?.clone();
 /// let config = LoaderConfig::new(train, [Image::new(Pipeline::train(32)?)], 4).with(PixelMask::default());
 /// let batch = Loader::new(&config)?.epoch().next().expect("a step")?;
-/// let mask = batch.masks().next().unwrap();
+/// let mask = batch.pixel_mask().unwrap();
 /// assert_eq!(mask.shape, [4, 32, 32]);
 /// assert!(mask.bytes.iter().all(|pixel| *pixel == 1), "a crop has no padding");
 /// # Ok::<(), shardtool::Error>(())

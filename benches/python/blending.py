@@ -4,7 +4,7 @@
     benches/python/blending.py        in the environment `blending` (scripts/python-env blending), with shardtool on PYTHONPATH
 
 Of each: how far the share of the first dataset is from what its weight asks for, at the worst of the first 20,000 samples; what becomes
-of a run that is saved after 1,000 samples at 0.9 and 0.1, and goes on with 0.5 each; how often a sample then comes although others of
+of a run that is saved after 1,000 samples at 0.9 and 0.1, and continues with 0.5 each; how often a sample then comes although others of
 its dataset have come less often by two; and the time of a sample.
 """
 

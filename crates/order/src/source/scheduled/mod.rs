@@ -102,7 +102,7 @@ impl Scheduled {
     /// [`period_firsts`](Scheduled::period_firsts) on.
     ///
     /// # Panics
-    /// If there is no such stage, or `turn` is the sum of its weights or more.
+    /// If `stage` is the number of stages or more, or `turn` the sum of its weights or more.
     pub fn turn_member(&self, stage: usize, turn: u32) -> usize {
         self.0.stages[stage].turns.get(0, turn).0
     }
@@ -110,7 +110,7 @@ impl Scheduled {
     /// Returns the turns with which a period of a stage may begin.
     ///
     /// # Panics
-    /// If there is no such stage.
+    /// If `stage` is the number of stages or more.
     pub fn period_firsts(&self, stage: usize) -> &[u32] {
         self.0.stages[stage].turns.firsts()
     }

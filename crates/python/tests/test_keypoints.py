@@ -344,7 +344,7 @@ def test_columns_keep_the_number_of_points(tmp_path):
         replaced(2)
     replaced(3)
     assert st.Dataset(tmp_path / "dataset").keypoints == st.Keypoints(NAMES)
-    # Without the feature, nothing is described; the version before still is.
+    # Without the feature the dataset has no names of points; the version before has them.
     st.Dataset(tmp_path / "dataset").drop_columns(list(columns))
     assert st.Dataset(tmp_path / "dataset").keypoints is None
     st.Dataset(tmp_path / "dataset").rollback(2)

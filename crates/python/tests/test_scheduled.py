@@ -295,3 +295,28 @@ def test_a_schedule_keeps_what_was_checked(splits):
     weights.clear()
     with loader(splits, source) as run:
         assert sum(i < 7 for i in ids(run)) == 6
+
+
+def test_conditions_keep_the_order_of_a_list_and_take_nothing_of_another_split(splits, tmp_path):
+    source = st.Scheduled({0: st.Stage([1], where="difficulty>=2")}, members=[[25, 3, 8, 26, 4, 9]], draws=5)
+    with loader(splits, source, order=st.Sequential()) as run:
+        # The difficulties of 25, 3, 8, 26, 4 and 9 are 14, 3, 1, 15, 4 and 2.
+        assert ids(run) == [25, 3, 26, 4, 9]
+    with st.Writer(tmp_path / "none", "train", classes=["cat", "dog", "bird"], features={"difficulty": "int64"}, images=False):
+        pass
+    empty = st.Dataset(tmp_path / "none")["train"]
+    assert len(empty) == 0
+    source = st.Scheduled({0: st.Stage([1, 1, 0, 0], where="difficulty>=0")})
+    with pytest.raises(st.OptionError, match="stage 0 has a weight for none/train where difficulty>=0, which has no samples"):
+        loader([empty, *splits], source)
+
+
+def test_a_mask_of_integers_is_asked_about(splits):
+    numbers = np.array([0, 1] * 15 + [1])
+    for source in (st.Subset(numbers), st.Scheduled({0: [1, 1]}, members=[[3], numbers])):
+        with pytest.raises(st.OptionError, match="has 0 or 1 for each of 31 samples"):
+            loader(splits, source)
+    with loader(splits, st.Subset(numbers.astype(bool)), order=st.Sequential()) as run:
+        assert ids(run) == [*range(1, 31, 2), 30]
+    with loader(splits, st.Subset(numbers.astype(np.uint64)), order=st.Sequential()) as run:
+        assert ids(run) == numbers.tolist()

@@ -10,6 +10,7 @@ use crate::stats::MemberStats;
 use numbers::{start, whole_weights};
 use shardtool_order::{Member, Scheduled, Source, StageWeights};
 use shardtool_read::Split;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 /// A stage of a scheduled source.
@@ -252,38 +253,40 @@ impl Used<'_> {
         Ok(self.found.len() - 1)
     }
 
-    /// Returns the samples of a member that meet conditions.
+    /// Returns the samples of a member that meet conditions, in its order.
     fn meeting(&mut self, stage: usize, member: &Member, conditions: &[String]) -> Result<Member> {
         let mut ids = vec![];
-        for (number, split_ids) in self.splits.ids().enumerate() {
+        for number in 0..self.splits.as_slice().len() {
+            let split_ids = self.splits.ids().nth(number).unwrap_or_default();
             let concerned = match member {
-                Member::Range { first, .. } => split_ids.contains(first),
+                // An empty member is of no split, although one may begin there.
+                Member::Range { first, len } => *len > 0 && split_ids.contains(first),
                 Member::List(list) => list.iter().any(|id| split_ids.contains(id)),
             };
-            if !concerned {
-                continue;
-            }
-            let key = (number, conditions.to_vec());
-            let found = match self.matching.entry(key) {
-                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::btree_map::Entry::Vacant(entry) => {
-                    let split = &self.splits.as_slice()[number];
-                    let own = split.matching(conditions.iter().map(String::as_str)).map_err(|error| match error {
-                        shardtool_read::Error::Condition { condition, source } => {
-                            StageProblem::Condition { stage, condition, problem: source }.into()
-                        }
-                        error => Error::from(error),
-                    })?;
-                    entry.insert(own.into_iter().map(|id| split_ids.start + id).collect())
-                }
-            };
-            match member {
-                Member::Range { .. } => ids.extend_from_slice(found),
-                Member::List(list) => {
-                    ids.extend(list.iter().filter(|id| split_ids.contains(*id) && found.binary_search(id).is_ok()));
-                }
+            if concerned {
+                ids.extend_from_slice(self.matching(stage, number, split_ids.start, conditions)?);
             }
         }
-        Ok(Member::List(ids.into()))
+        Ok(Member::List(match member {
+            Member::Range { .. } => ids.into(),
+            Member::List(list) => list.iter().copied().filter(|id| ids.binary_search(id).is_ok()).collect(),
+        }))
+    }
+
+    /// Returns the ids of a split that meet conditions, ascending; they count from the split's first.
+    fn matching(&mut self, stage: usize, number: usize, first: u64, conditions: &[String]) -> Result<&[u64]> {
+        Ok(match self.matching.entry((number, conditions.to_vec())) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(place) => {
+                let split = &self.splits.as_slice()[number];
+                let own = split.matching(conditions.iter().map(String::as_str)).map_err(|error| match error {
+                    shardtool_read::Error::Condition { condition, source } => {
+                        StageProblem::Condition { stage, condition, problem: source }.into()
+                    }
+                    error => Error::from(error),
+                })?;
+                place.insert(own.into_iter().map(|id| first + id).collect())
+            }
+        })
     }
 }

@@ -302,6 +302,11 @@ def _ids(name: str, given: ArrayLike, splits: Sequence[Split]) -> np.ndarray:
     if ids.dtype == np.bool_:
         _expect(ids, splits, "mask" if name == "ids" else name)
         ids = np.flatnonzero(ids)
+    elif ids.dtype.kind in "iu" and ids.dtype != np.uint64 and ids.size == sum(map(len, splits)) > 2 and 0 <= ids.min() <= ids.max() <= 1:
+        raise OptionError(
+            f"`source`: `{name}` has 0 or 1 for each of {ids.size} samples, which may be a mask, or the ids 0 and 1 again and again: give "
+            "a mask as booleans, ids as `uint64`"
+        )
     return np.frombuffer(_numbers(name, ids, "<u8"), "<u8")
 
 

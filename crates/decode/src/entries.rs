@@ -8,7 +8,7 @@ use crate::encoded::unlimited;
 
 thread_local! {
     /// A decoder for each thread, which reuses its memory from image to image.
-    static DECODER: RefCell<jpeg::Decoder> = RefCell::new(jpeg::Decoder::from_env());
+    static DECODER: RefCell<jpeg::Decoder> = RefCell::new(jpeg::Decoder::new());
 }
 
 /// Returns the entry points of an image at the default distance. Empty for other formats, for JPEGs that
@@ -30,6 +30,6 @@ pub fn entry_points(image: &[u8]) -> Vec<u8> {
 /// Returns whether `entries` are exactly the entry points that finding them again gives: the check of an index by `verify`.
 /// Empty entry points always are. Decoding does not need this check (see [`shardtool_jpeg::entries`]).
 pub fn check_entries(image: &[u8], entries: &[u8]) -> bool {
-    let mut decoder = jpeg::Decoder::from_env().with_limits(unlimited());
+    let mut decoder = jpeg::Decoder::new().with_limits(unlimited());
     entries::verify(image, entries, &mut decoder).unwrap_or(false)
 }

@@ -15,13 +15,12 @@ use crate::transform::geometry::{Geometry, needed};
 use crate::transform::rect::Rect;
 use crate::truncated::Truncated;
 
-/// Our decoder, without limits. It is created with [`jpeg::Decoder::from_env`]: as this crate decodes for the
-/// command, the loader and Python, the switch for bug reports works in all of them.
+/// Our decoder, without limits.
 pub(crate) struct Jpeg(jpeg::Decoder);
 
 impl Default for Jpeg {
     fn default() -> Self {
-        Jpeg(jpeg::Decoder::from_env().with_limits(unlimited()))
+        Jpeg(jpeg::Decoder::new().with_limits(unlimited()))
     }
 }
 

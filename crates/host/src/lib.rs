@@ -1,11 +1,13 @@
-//! Memory of the machine: the limits on this process's memory, and memory that threads share, admitted in bytes.
+//! The machine: the limits on this process's memory, memory that threads share, admitted in bytes, and vector instructions.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`system_memory`] | the limits on this process's memory: the host's, and those of cgroups |
 //! | [`scratch_pool`] | admission of memory in bytes |
+//! | [`simd`] | the vector instructions that this process may use |
 
 pub mod scratch_pool;
+pub mod simd;
 pub mod system_memory;
 
 /// Locks, which a model checker replaces.

@@ -30,7 +30,7 @@
 //! `unsafe` is confined to `entropy`, whose modules state the invariants of their unchecked accesses, and to the vector code in
 //! `transform` and `pixels`, which is entered by methods of tokens that prove detection (`cpu`).
 //!
-//! No function reads the environment but [`Decoder::from_env`].
+//! The environment variable `SHARDTOOL_SIMD` limits the vector instructions ([`Decoder::new`]).
 
 mod bitstream;
 mod blocks;

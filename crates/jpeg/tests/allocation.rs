@@ -33,7 +33,7 @@ static ALLOCATOR: Counting = Counting;
 /// The only test of its program, because the allocator counts all threads.
 #[test]
 fn decoding_allocates_nothing_in_steady_state() {
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let images: Vec<_> = images()
         .into_iter()
         .map(|(_, jpeg)| {

@@ -116,7 +116,7 @@ const FIXED: usize = 180_000;
 /// The only test of its program, because the allocator counts all threads.
 #[test]
 fn decoding_takes_no_more_memory_than_scratch_bytes() {
-    let mut finder = Decoder::from_env();
+    let mut finder = Decoder::new();
     let mut tightest = 0.0f64;
     for (name, jpeg) in images() {
         let image = ParsedImage::parse(&jpeg, &Limits::default()).unwrap();
@@ -133,7 +133,7 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
                 let stride = width as usize * 3;
                 let mut out = vec![0; stride * height as usize];
                 let (decoder, most, held) = measured(|| {
-                    let mut decoder = Decoder::from_env();
+                    let mut decoder = Decoder::new();
                     decoder.decode(&jpeg, hints, &request, &mut out, stride).unwrap();
                     decoder
                 });
@@ -152,7 +152,7 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
         let image = ParsedImage::parse(&hostile, &Limits::default()).unwrap();
         let promised = Decoder::scratch_bytes(&image, &Request::default()).unwrap();
         let (result, most, _) = measured(|| {
-            let mut decoder = Decoder::from_env();
+            let mut decoder = Decoder::new();
             decoder.decode(&hostile, None, &Request::default(), &mut out, header.width as usize * 3)
         });
         assert!(result.is_err() && most <= promised, "{name}, hostile: took {most} bytes, promised {promised}");
@@ -163,7 +163,7 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
             let request = Request { fill: true, ..Request::default() };
             let promised = Decoder::scratch_bytes(&image, &request).unwrap();
             let (_, most, _) = measured(|| {
-                let mut decoder = Decoder::from_env();
+                let mut decoder = Decoder::new();
                 let decoded = decoder.decode(damaged, None, &request, &mut out, header.width as usize * 3);
                 assert!(what == "hostile" || decoded.is_ok_and(|outcome| outcome.filled), "{name}, {what}");
                 decoder
@@ -176,7 +176,7 @@ fn decoding_takes_no_more_memory_than_scratch_bytes() {
     let promised = Decoder::scratch_bytes(&image, &Request::default()).unwrap();
     let mut out = vec![0; 64 * 64 * 3];
     let (decoder, most, held) = measured(|| {
-        let mut decoder = Decoder::from_env();
+        let mut decoder = Decoder::new();
         decoder.decode(&jpeg, None, &Request::default(), &mut out, 64 * 3).unwrap();
         decoder
     });

@@ -5,6 +5,7 @@
 
 use super::output::{Dtype, Layout, Output};
 use crate::avx2::{load_16, store_16, store_32};
+use shardtool_host::simd::{Simd, allowed_simd};
 use std::arch::x86_64::*;
 
 /// Proof that the processor has AVX2, FMA and F16C: [`Avx2FmaF16c::detect`] is the only constructor.
@@ -18,7 +19,7 @@ impl Avx2FmaF16c {
     pub(crate) fn detect() -> Option<Self> {
         let all =
             is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
-        all.then_some(Avx2FmaF16c(()))
+        (allowed_simd() >= Simd::Avx2 && all).then_some(Avx2FmaF16c(()))
     }
 
     /// Normalises the first pixels of an image and returns how many: all except at most seven.

@@ -1,18 +1,22 @@
 //! Normalises images on the host to the values of an [`Output`].
 //!
 //! An 8-bit sample has 256 possible values, so each channel has a table of results, which makes them equal on every processor. On
-//! processors with AVX2, FMA and F16C, `avx2` computes the same bits faster than a table look-up. Of 16-bit samples each value is
-//! computed (`deep`).
+//! processors with AVX2, FMA and F16C, `avx2` computes the same bits faster than a table look-up, as `neon` does with NEON. Of 16-bit
+//! samples each value is computed (`deep`).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod deep;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub(crate) mod output;
 
 use crate::pixel_format::PixelFormat;
 #[cfg(target_arch = "x86_64")]
-use avx2::Avx2FmaF16c;
+use avx2::Avx2FmaF16c as Vectors;
 use half::f16;
+#[cfg(target_arch = "aarch64")]
+use neon::Neon as Vectors;
 use output::{Dtype, Layout, Output};
 
 /// Normalises images to the values of an [`Output`].
@@ -21,8 +25,8 @@ pub struct Normalizer {
     output: Output,
     /// Bits of the result for each channel and 8-bit sample value. 2-byte types use the lower half.
     table: Box<[[u32; 256]; 3]>,
-    #[cfg(target_arch = "x86_64")]
-    simd: Option<Avx2FmaF16c>,
+    /// The vector instructions, where the process may use some.
+    simd: Option<Vectors>,
 }
 
 impl Normalizer {
@@ -31,12 +35,7 @@ impl Normalizer {
         let (a, b) = output.coefficients();
         let value = |c: usize, x: usize| bits(output.dtype(), (x as f32).mul_add(a[c], b[c]));
         let table = std::array::from_fn(|c| std::array::from_fn(|x| value(c, x)));
-        Normalizer {
-            output,
-            table: Box::new(table),
-            #[cfg(target_arch = "x86_64")]
-            simd: Avx2FmaF16c::detect(),
-        }
+        Normalizer { output, table: Box::new(table), simd: Vectors::detect() }
     }
 
     /// Returns the output.
@@ -65,10 +64,7 @@ impl Normalizer {
     }
 
     fn write_rgb(&self, pixels: &[u8], out: &mut [u8]) {
-        #[cfg(target_arch = "x86_64")]
         let done = self.simd.map_or(0, |simd| simd.write(pixels, &self.output, out));
-        #[cfg(not(target_arch = "x86_64"))]
-        let done = 0;
         self.look_up(pixels, done, out);
     }
 
@@ -76,10 +72,7 @@ impl Normalizer {
     /// coefficients.
     fn write_gray(&self, samples: &[u8], out: &mut [u8]) {
         let bytes = self.output.dtype().bytes();
-        #[cfg(target_arch = "x86_64")]
         let done = self.simd.map_or(0, |simd| 3 * simd.write_in_order(samples, &self.output, out));
-        #[cfg(not(target_arch = "x86_64"))]
-        let done = 0;
         for (sample, out) in samples.iter().zip(out.chunks_exact_mut(bytes)).skip(done) {
             out.copy_from_slice(&self.table[0][usize::from(*sample)].to_le_bytes()[..bytes]);
         }
@@ -199,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn avx2_and_tables_give_equal_bits() {
+    fn vectors_and_tables_give_equal_bits() {
         for output in outputs() {
             let normalizer = Normalizer::new(output);
             for pixels in images() {

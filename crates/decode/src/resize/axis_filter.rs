@@ -132,11 +132,13 @@ impl AxisFilter {
     }
 
     /// Returns the inverse of the factor by which the filter is widened.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn inverse(&self) -> f64 {
         self.inverse
     }
 
     /// Returns whether the filter is bilinear.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn is_bilinear(&self) -> bool {
         self.filter == Filter::Bilinear
     }

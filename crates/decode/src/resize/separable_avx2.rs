@@ -17,6 +17,7 @@ use super::axis_filter::PRECISION;
 use super::kernel::{Kernel, ROW_PADDING};
 use super::weights::{AxisWeights, LOW_BITS, WeightPair};
 use crate::avx2::{load_16, load_32, store_16, store_32};
+use shardtool_host::simd::{Simd, allowed_simd};
 
 /// Proof that the processor has AVX2: [`Avx2::detect`] is the only constructor.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Self> {
-        is_x86_feature_detected!("avx2").then_some(Avx2(()))
+        (allowed_simd() >= Simd::Avx2 && is_x86_feature_detected!("avx2")).then_some(Avx2(()))
     }
 }
 

@@ -12,6 +12,7 @@ use std::arch::x86_64::*;
 use super::axis_filter::{AT_ONCE, AxisFilter, PRECISION, WeightBlocks};
 use super::kernel::Kernel;
 use super::weights::{AxisWeights, WeightQuad};
+use shardtool_host::simd::{Simd, allowed_simd};
 
 /// Rows of the horizontal pass: one in each quarter of the registers.
 const ROWS: usize = 4;
@@ -27,7 +28,8 @@ pub(crate) struct Avx512(());
 impl Avx512 {
     pub(crate) fn detect() -> Option<Self> {
         let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        (vectors && is_x86_feature_detected!("avx512vnni")).then_some(Avx512(()))
+        let vectors = vectors && is_x86_feature_detected!("avx512vnni");
+        (allowed_simd() >= Simd::Avx512 && vectors).then_some(Avx512(()))
     }
 }
 

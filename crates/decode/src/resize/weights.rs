@@ -37,6 +37,14 @@ impl WeightGroup for WeightPair {
     }
 }
 
+impl WeightGroup for [i32; 2] {
+    const TAPS: usize = 2;
+
+    fn new(weights: &[i32]) -> Self {
+        [weights[0], weights[1]]
+    }
+}
+
 impl WeightPair {
     /// Returns the two weights.
     pub(crate) fn weights(self) -> [i32; 2] {
@@ -49,6 +57,7 @@ impl WeightPair {
 
 /// Four neighbouring weights, each `high * 2^16 + middle * 2^8 + low` with signed digits. Byte `i` of each member belongs to
 /// weight `i`: the operand layout of `vpdpbusd`.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WeightQuad {
     pub(crate) high: i32,
@@ -56,6 +65,7 @@ pub(crate) struct WeightQuad {
     pub(crate) low: i32,
 }
 
+#[cfg(target_arch = "x86_64")]
 impl WeightGroup for WeightQuad {
     const TAPS: usize = 4;
 
@@ -72,6 +82,7 @@ impl WeightGroup for WeightQuad {
 }
 
 /// 128 for each of three digits.
+#[cfg(target_arch = "x86_64")]
 const HALVES: i32 = 0x80_80_80;
 
 /// For each result pixel along an axis, the first source pixel with a weight and the weights from that pixel on.
@@ -140,11 +151,13 @@ impl<G: WeightGroup> AxisWeights<G> {
     }
 
     /// Returns [`AxisWeights::start`] of each result pixel, and of further ones up to a multiple of [`AT_ONCE`].
+    #[cfg(any(test, target_arch = "x86_64"))]
     pub(crate) fn starts(&self) -> &[u32] {
         &self.ungrouped.starts
     }
 
     /// Returns the weights of all [`AxisWeights::starts`], one after the other: [`AxisWeights::groups`] for each.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn all_weights(&self) -> &[G] {
         &self.weights
     }
@@ -184,6 +197,7 @@ impl<G: WeightGroup> AxisWeights<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "x86_64")]
     use crate::resize::axis_filter::PRECISION;
 
     /// Among them 83 to 97, where the centre of a result pixel is two source pixels from another: Lanczos weighs that with 0. From
@@ -202,6 +216,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn digits_of_four_weights_make_the_weights() {
         for weights in

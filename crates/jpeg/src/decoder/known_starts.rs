@@ -69,7 +69,7 @@ impl ScanWorkspace {
         resize_unspecified(&mut self.blocks, held as usize * group_blocks);
         output.writer.begin(output.plan);
         let ScanWorkspace { cpu, speculation, caches, unstuffed, blocks, starts, runs, .. } = self;
-        let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+        let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2, speculation: *speculation };
         let mcu_rows = &output.plan.mcu_rows.clone();
         let row = |group: u32| (group * step).min(layout.mcus.1);
         // The group of the first start: 0 for markers, and for hints the one at which decoding must begin.

@@ -79,9 +79,6 @@ pub struct Outcome {
     pub filled: bool,
 }
 
-/// The environment variable that [`Decoder::from_env`] reads.
-const PORTABLE_VARIABLE: &str = "SHARDTOOL_JPEG_PORTABLE";
-
 impl Default for Decoder {
     fn default() -> Decoder {
         Decoder::new()
@@ -89,7 +86,9 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Returns a decoder with default limits that uses the processor's vector and bit instructions.
+    /// Returns a decoder with default limits that uses the processor's vector and bit instructions, or those that the environment
+    /// variable `SHARDTOOL_SIMD` allows (`portable`, `avx2`, …), like libjpeg-turbo's `JSIMD_FORCENONE`: for tests and bug reports.
+    /// The pixels are the same.
     #[must_use]
     pub fn new() -> Decoder {
         Decoder {
@@ -98,14 +97,6 @@ impl Decoder {
             writer: PixelWriter::default(),
             multiscan: MultiScanDecoder::default(),
         }
-    }
-
-    /// As [`Decoder::new`], but without vector and bit instructions if the environment variable `SHARDTOOL_JPEG_PORTABLE` is
-    /// `1`. For programs that want a switch for bug reports and tests, like libjpeg-turbo's `JSIMD_FORCENONE`; no other
-    /// function of this crate reads the environment. The pixels are the same.
-    #[must_use]
-    pub fn from_env() -> Decoder {
-        Decoder::new().with_simd(std::env::var_os(PORTABLE_VARIABLE).is_none_or(|value| value != "1"))
     }
 
     /// Replaces the limits.

@@ -33,7 +33,7 @@ impl ScanWorkspace {
         resize_unspecified(&mut self.offsets, scan_offsets);
         output.writer.begin(output.plan);
         let ScanWorkspace { cpu, speculation, speculative_mcus, caches, unstuffed, blocks, offsets, .. } = self;
-        let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+        let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2, speculation: *speculation };
         let mut state = ScanState::at(layout, 0, 0, 0, [0; 3]);
         let top = u64::from(mcu_rows.start) * across as u64;
         if top > 0 {

@@ -125,6 +125,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Whether AC coefficients of a block are skipped.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn skip_coefficients(&self) -> bool {
         self.tables.iter().any(|tables| tables.skip.is_some())
     }

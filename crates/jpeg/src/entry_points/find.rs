@@ -47,7 +47,7 @@ fn for_each_row(
 ) -> Result<(), ScanError> {
     let ScanWorkspace { cpu, speculation, speculative_mcus, caches, unstuffed, offsets, .. } = workspace;
     resize_unspecified(offsets, speculation.scan_offsets(layout.total_blocks()));
-    let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+    let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2, speculation: *speculation };
     let (across, mut row) = (u64::from(layout.mcus.0), 0);
     let end = across * u64::from(layout.mcus.1);
     let mut state = ScanState::at(layout, 0, 0, 0, [0; 3]);

@@ -5,6 +5,7 @@
 //! | `upsample` | subsampled components to one sample for each pixel |
 //! | `color` | samples to RGB or grey |
 //! | `avx2`, `avx512` | both with AVX2 and with AVX-512, by the operations of `simd` |
+//! | `neon` | both with NEON |
 //! | `writer` | the rows of samples that are still needed, and the rows of pixels that are complete |
 
 #[cfg(target_arch = "x86_64")]
@@ -12,6 +13,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod color;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 mod upsample;
@@ -26,7 +29,6 @@ mod tests {
     /// Every implementation computes what the portable one does, for any width, and writes no byte after the pixels.
     #[test]
     fn vector_instructions_change_no_sample() {
-        let all = CpuFeatures::detect();
         let mut state = 7u32;
         let mut random = || {
             state = state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15);
@@ -50,7 +52,7 @@ mod tests {
                 out
             };
             let expected = results(&CpuFeatures::PORTABLE);
-            for cpu in [all, all.without_avx512()] {
+            for cpu in CpuFeatures::all() {
                 assert!(results(&cpu) == expected, "{n} samples, {cpu:?}");
             }
         }
@@ -77,13 +79,12 @@ mod tests {
     /// Rows without the bytes after them that vector code reads are an error of the caller, not zeros.
     #[test]
     fn short_rows_panic() {
-        let all = CpuFeatures::detect();
-        if all.avx2().is_none() {
+        if !CpuFeatures::detect().has_vectors() {
             return;
         }
         let panics = |f: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err();
         let (row, long) = ([7u8; 20], [7u8; 20 + 64]);
-        for cpu in [all, all.without_avx512()] {
+        for cpu in CpuFeatures::all() {
             assert!(panics(&|| upsample::across(&cpu, &row, 20, &mut [0; 128])));
             assert!(panics(&|| upsample::both(&cpu, &long, &row, 20, &mut [0; 128])));
             assert!(panics(&|| upsample::across(&cpu, &long, 20, &mut [0; 40])));

@@ -12,13 +12,17 @@ pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
 }
 
 /// Horizontal triangle filter: writes two samples to `out` for each of the first `n` of `row`; `n` is at least 2. With vector
-/// instructions, both slices must have as many bytes more as `pixels/simd.rs` says, of which those of `out` may be overwritten.
+/// instructions, both slices must have as many bytes more as `pixels/simd.rs` and `pixels/neon.rs` say, of which those of `out` may be overwritten.
 pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    match (cpu.avx2(), cpu.avx512()) {
+    match (cpu.avx2, cpu.avx512) {
         (_, Some(avx512)) => return avx512.upsample_across(row, n, out),
         (Some(avx2), None) => return avx2.upsample_across(row, n, out),
         (None, None) => {}
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(neon) = cpu.neon {
+        return neon.upsample_across(row, n, out);
     }
     let _ = cpu;
     let row = &row[..n];
@@ -38,10 +42,14 @@ pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
 /// `far`. As for [`across`], the slices must be longer with vector instructions.
 pub(crate) fn both(cpu: &CpuFeatures, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    match (cpu.avx2(), cpu.avx512()) {
+    match (cpu.avx2, cpu.avx512) {
         (_, Some(avx512)) => return avx512.upsample_both(near, far, n, out),
         (Some(avx2), None) => return avx2.upsample_both(near, far, n, out),
         (None, None) => {}
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(neon) = cpu.neon {
+        return neon.upsample_both(near, far, n, out);
     }
     let _ = cpu;
     let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);

@@ -104,7 +104,7 @@ impl Symbols {
         let (header, grids) = (self.header, BlockGrid::of(&self.header));
         let result = layout.with_tables(caches, |tables| {
             let blocks = &mut Blocks::new(blocks, tables);
-            let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2(), speculation: *speculation };
+            let context = ScanContext { layout, unstuffed, bmi2: cpu.bmi2, speculation: *speculation };
             let mut state = ScanState::at(layout, 0, 0, 0, [0; 3]);
             for row in 0..layout.mcus.1 as usize {
                 let result = state.decode(&context, layout.mcus.0.into(), blocks, 0);

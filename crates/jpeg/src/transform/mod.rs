@@ -6,6 +6,7 @@
 //! | `idct_simd` | the full-size transform for any width of vectors |
 //! | `idct_avx2`, `idct_avx512` | its two instances |
 //! | `scaled_avx2` | the transforms for 1/2 and 1/4 |
+//! | `idct_neon`, `scaled_neon` | all three with NEON |
 //! | `idct` | the choice between the implementations |
 
 pub(crate) mod idct;
@@ -13,8 +14,12 @@ pub(crate) mod idct;
 mod idct_avx2;
 #[cfg(target_arch = "x86_64")]
 mod idct_avx512;
+#[cfg(target_arch = "aarch64")]
+mod idct_neon;
 #[cfg(target_arch = "x86_64")]
 mod idct_simd;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod scaled_avx2;
+#[cfg(target_arch = "aarch64")]
+mod scaled_neon;

@@ -23,9 +23,7 @@ fn rejects_truncated_scans_by_every_path() {
     for (name, jpeg) in images() {
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
         let scan = jpeg.windows(2).rposition(|w| w == [0xff, 0xda]).unwrap() + 14;
-        for mut decoder in
-            [Decoder::from_env(), Decoder::from_env().with_simd(false), Decoder::from_env().with_eager_speculation()]
-        {
+        for mut decoder in [Decoder::new(), Decoder::new().with_simd(false), Decoder::new().with_eager_speculation()] {
             for end in (scan..jpeg.len() - 8).step_by(1 + jpeg.len() / 400) {
                 let cut = &jpeg[..end];
                 let all = decode(&mut decoder, cut, None, &whole(Scale::Full));
@@ -50,7 +48,7 @@ fn rejects_truncated_scans_by_every_path() {
 fn broken_files_never_panic() {
     let Some(folder) = shared("jpeg-corpus/crashtest") else { return };
     let limits = Limits::default().with_pixels(1 << 24);
-    let (mut decoder, mut seen) = (Decoder::from_env().with_limits(limits), 0);
+    let (mut decoder, mut seen) = (Decoder::new().with_limits(limits), 0);
     for path in files(&folder) {
         let jpeg = std::fs::read(path).unwrap();
         for scale in Scale::ALL {
@@ -67,7 +65,7 @@ fn broken_files_never_panic() {
 #[test]
 fn unusual_files_decode_or_fail_as_listed() {
     let Some(folder) = shared("jpeg-corpus/reftest") else { return };
-    let (mut decoder, mut found) = (Decoder::from_env(), String::new());
+    let (mut decoder, mut found) = (Decoder::new(), String::new());
     for path in files(&folder) {
         let jpeg = std::fs::read(&path).unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

@@ -25,7 +25,7 @@ fn whole_large_images_equal_libjpeg_turbo_at_every_scale() {
         let scale = Scale::ALL.into_iter().find(|s| s.divisor().to_string() == divisor).unwrap();
         let (w, h) = Header::parse(jpeg, &Limits::default()).unwrap().size(scale);
         assert_eq!((w.to_string(), h.to_string()), (width.to_owned(), height.to_owned()), "{line}");
-        for mut decoder in [Decoder::from_env(), Decoder::new().with_simd(false)] {
+        for mut decoder in [Decoder::new(), Decoder::new().with_simd(false)] {
             let mut payload = Vec::new();
             entries::find(jpeg, 2, &mut decoder, &mut payload).unwrap();
             for hints in [None, Some(&payload[..])] {
@@ -42,7 +42,7 @@ fn whole_large_images_equal_libjpeg_turbo_at_every_scale() {
 fn production_parameters_speculate_in_scans_without_restart_markers() {
     for (name, jpeg) in images() {
         let without_restarts = matches!(&name[..], "420" | "444");
-        let mut decoder = Decoder::from_env();
+        let mut decoder = Decoder::new();
         decode(&mut decoder, &jpeg, None, &whole(Scale::Full)).unwrap();
         let decoded = decoder.speculative_mcus();
         assert_eq!(decoded > 0, without_restarts, "{name}: decoding");
@@ -56,7 +56,7 @@ fn production_parameters_speculate_in_scans_without_restart_markers() {
 fn rectangles_of_large_images_equal_the_whole_by_every_path() {
     let (mut state, mut paths) = (5, Vec::new());
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::from_env();
+        let mut decoder = Decoder::new();
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
         let size = header.size(Scale::Full);
         let all = decode(&mut decoder, &jpeg, None, &whole(Scale::Full)).unwrap();

@@ -169,7 +169,7 @@ fn watch(running: &Arc<AtomicU64>) {
 /// execution can be repeated alone.
 pub(crate) fn run(images: &[(String, Vec<u8>)], seed: u64, executions: u64) -> Tally {
     let limits = Limits::default().with_pixels(1 << 14);
-    let new = || Decoder::from_env().with_limits(limits);
+    let new = || Decoder::new().with_limits(limits);
     let mut decoders = [new(), new().with_simd(false), new().with_eager_speculation()];
     let mut tally = Tally::default();
     let hints: Vec<Vec<u8>> = images

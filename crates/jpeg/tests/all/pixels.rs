@@ -9,7 +9,7 @@ use shardtool_jpeg::{
 };
 
 fn decoders() -> [Decoder; 2] {
-    [Decoder::from_env(), Decoder::from_env().with_simd(false)]
+    [Decoder::new(), Decoder::new().with_simd(false)]
 }
 
 fn found(jpeg: &[u8], step: u32, decoder: &mut Decoder) -> Vec<u8> {
@@ -52,9 +52,9 @@ fn equal_libjpeg_turbo(expected: &str, channels: Channels) {
 fn speculation_changes_neither_pixels_nor_entry_points() {
     let mut state = 7;
     for simd in [true, false] {
-        let mut eager = Decoder::from_env().with_simd(simd).with_eager_speculation();
+        let mut eager = Decoder::new().with_simd(simd).with_eager_speculation();
         for (name, jpeg) in images() {
-            let mut plain = Decoder::from_env();
+            let mut plain = Decoder::new();
             let before = eager.speculative_mcus();
             for scale in Scale::ALL {
                 let all = decode(&mut plain, &jpeg, None, &whole(scale)).unwrap();
@@ -122,7 +122,7 @@ fn rectangles_equal_the_whole_by_every_path() {
 fn damaged_entry_points_never_change_pixels() {
     let mut state = 2;
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::from_env();
+        let mut decoder = Decoder::new();
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
         let good = found(&jpeg, 1, &mut decoder);
         if good.is_empty() {
@@ -156,7 +156,7 @@ fn damaged_entry_points_never_change_pixels() {
 fn entry_points_follow_the_documented_layout() {
     for (name, jpeg) in images() {
         let header = Header::parse(&jpeg, &Limits::default()).unwrap();
-        let payload = found(&jpeg, 1, &mut Decoder::from_env());
+        let payload = found(&jpeg, 1, &mut Decoder::new());
         if payload.is_empty() {
             continue;
         }
@@ -183,7 +183,7 @@ fn entry_points_follow_the_documented_layout() {
 #[test]
 fn transcoded_images_have_the_same_pixels_in_one_scan() {
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::from_env();
+        let mut decoder = Decoder::new();
         let again = transcode(&jpeg, &mut decoder).unwrap().jpeg;
         for scale in Scale::ALL {
             let [a, b] = [&jpeg, &again].map(|j| decode(&mut decoder, j, None, &whole(scale)).unwrap());
@@ -210,7 +210,7 @@ fn transcoding_keeps_only_the_orientation_of_exif() {
         tagged.extend((exif.len() as u16 + 2).to_be_bytes());
         tagged.extend(&exif);
         tagged.extend(&jpeg[2..]);
-        let again = transcode(&tagged, &mut Decoder::from_env()).unwrap().jpeg;
+        let again = transcode(&tagged, &mut Decoder::new()).unwrap().jpeg;
         let at = again.windows(6).position(|w| w == b"Exif\0\0");
         assert_eq!(at.is_some(), orientation > 1);
         if let Some(at) = at {
@@ -228,7 +228,7 @@ fn transcoding_keeps_an_orientation_that_only_xmp_has() {
     xmp.splice(0..0, (xmp.len() as u16 + 2).to_be_bytes());
     let tagged = [&jpeg[..2], b"\xff\xe1", &xmp, &jpeg[2..]].concat();
     assert_eq!(FrameInfo::parse(&tagged).unwrap().orientation, 6);
-    let again = transcode(&tagged, &mut Decoder::from_env()).unwrap().jpeg;
+    let again = transcode(&tagged, &mut Decoder::new()).unwrap().jpeg;
     assert_eq!(FrameInfo::parse(&again).unwrap().orientation, 6);
     assert!(!again.windows(4).any(|w| w == b"http"));
 }
@@ -236,7 +236,7 @@ fn transcoding_keeps_an_orientation_that_only_xmp_has() {
 #[test]
 fn rejects_rectangles_and_buffers_that_do_not_fit() {
     let (_, jpeg) = images().remove(0);
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let header = Header::parse(&jpeg, &Limits::default()).unwrap();
     let (w, h) = header.size(Scale::Full);
     for (x, y, width, height) in [(0, 0, w + 1, h), (0, 0, w, h + 1), (w, 0, 1, 1), (0, 0, 0, 1), (u32::MAX, 0, 2, 1)] {
@@ -256,7 +256,7 @@ fn rejects_rectangles_and_buffers_that_do_not_fit() {
 #[test]
 fn errors_of_truncated_images_say_where() {
     for (name, jpeg) in images() {
-        let mut decoder = Decoder::from_env();
+        let mut decoder = Decoder::new();
         for cut in (0..jpeg.len()).step_by(7) {
             match decode(&mut decoder, &jpeg[..cut], None, &whole(Scale::Full)) {
                 Ok(_) => assert!(cut + 8 > jpeg.len(), "{name} cut at {cut} of {} decoded", jpeg.len()),

@@ -8,7 +8,7 @@ use shardtool_jpeg::{Decoder, Header, Limits, Request, Scale, entries, transcode
 #[test]
 fn photographs_decode_the_same_by_every_path() {
     let Some(folder) = shared("imagenet-sample") else { return };
-    let (mut decoder, mut portable, mut state) = (Decoder::from_env(), Decoder::from_env().with_simd(false), 3);
+    let (mut decoder, mut portable, mut state) = (Decoder::new(), Decoder::new().with_simd(false), 3);
     // Every fourth one; `oracle.py` compares all of them with libjpeg-turbo.
     for path in files(&folder).into_iter().step_by(4) {
         let jpeg = std::fs::read(&path).unwrap();
@@ -27,7 +27,7 @@ fn photographs_decode_the_same_by_every_path() {
 #[test]
 fn transcoded_photographs_are_smaller_and_have_the_same_pixels() {
     let Some(folder) = shared("imagenet-sample") else { return };
-    let (mut decoder, mut before, mut after) = (Decoder::from_env(), 0, 0);
+    let (mut decoder, mut before, mut after) = (Decoder::new(), 0, 0);
     for path in files(&folder).into_iter().step_by(4) {
         let jpeg = std::fs::read(&path).unwrap();
         let again = transcode(&jpeg, &mut decoder).unwrap().jpeg;

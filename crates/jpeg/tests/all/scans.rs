@@ -48,7 +48,7 @@ fn cut(jpeg: &[u8], scans: &[Scan], at: impl Fn(&Scan) -> Option<f64>) -> Vec<u8
 
 #[test]
 fn reads_only_the_scans_that_a_request_needs() {
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let jpeg = include_bytes!("../data/progressive-420.jpg");
     let scans = scans(jpeg);
     let luma = scans[0].component.or(scans[1].component).unwrap();
@@ -71,7 +71,7 @@ fn reads_only_the_scans_that_a_request_needs() {
 
 #[test]
 fn reads_no_rows_below_a_rectangle() {
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let jpeg = include_bytes!("../data/progressive-420.jpg");
     let pixels = decode(&mut decoder, jpeg, None, &whole(Scale::Full)).unwrap();
     let header = Header::parse(jpeg, decoder.limits()).unwrap();
@@ -123,7 +123,7 @@ fn estimates_the_low_frequencies_of_missing_scans() {
         0xbcbe_d988,
         0x4e1b_7152,
     ];
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let starts: Vec<_> = memchr::memmem::find_iter(jpeg, &[0xff, 0xda]).skip(1).collect();
     for (count, (cut, expected)) in starts.iter().zip(expected).enumerate() {
         let part = [&jpeg[..*cut], &[0xff, 0xd9]].concat();
@@ -157,7 +157,7 @@ fn rejects_a_new_coefficient_beyond_the_band_of_a_refining_scan() {
             [scan(&[1], [0, 0, 0x00], 1), scan(&[1], [1, 63, 0x01], 1), table.clone(), scan(&[1], [1, 63, 0x10], 0)];
         [&head(0xc2, 8, &[1], &[0x11])[..], &scans.concat(), data, &[0xff, 0xd9]].concat()
     };
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     // 48 zeros, and 16 more of the 15 coefficients left.
     assert!(decode(&mut decoder, &refining(&[0b0000_0000]), None, &whole(Scale::Full)).is_ok());
     let result = decode(&mut decoder, &refining(&[0b0000_0001, 0b1000_0000]), None, &whole(Scale::Full));
@@ -168,7 +168,7 @@ fn rejects_a_new_coefficient_beyond_the_band_of_a_refining_scan() {
 #[test]
 fn refuses_too_many_passes_over_the_blocks_of_an_image() {
     let limits = Limits::default().with_pixels(u64::MAX);
-    let mut decoder = Decoder::from_env().with_limits(limits);
+    let mut decoder = Decoder::new().with_limits(limits);
     let image = |side, count: usize| {
         let mut jpeg = head(0xc2, side, &[1], &[0x11]);
         jpeg.extend(scan(&[1], [0, 0, 0], 64));
@@ -191,7 +191,7 @@ fn refuses_too_many_passes_over_the_blocks_of_an_image() {
 /// interleaved come in the order of the frame.
 #[test]
 fn refuses_scans_that_libjpeg_refuses() {
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let mut refusal = |sampling: &[u8], ids: [u8; 3], scans: &[&[u8]]| {
         let mut jpeg = head(0xc0, 32, &ids, sampling);
         scans.iter().for_each(|ids| jpeg.extend(scan(ids, [0, 63, 0], 64)));
@@ -221,7 +221,7 @@ fn reads_the_headers_that_libjpeg_reads() {
         let at = memchr::memmem::find(&jpeg, from).unwrap();
         jpeg.splice(at..at + from.len(), to.iter().copied());
         decode(
-            &mut Decoder::from_env().with_limits(Limits::default().with_pixels(u64::MAX)),
+            &mut Decoder::new().with_limits(Limits::default().with_pixels(u64::MAX)),
             &jpeg,
             None,
             &Request { rect: Some(Rect { x: 0, y: 0, width: 1, height: 1 }), ..Request::default() },
@@ -251,7 +251,7 @@ fn reads_the_headers_that_libjpeg_reads() {
 
 #[test]
 fn ignores_a_height_that_is_given_again() {
-    let mut decoder = Decoder::from_env();
+    let mut decoder = Decoder::new();
     let jpeg = |height, dnl: &[u8]| {
         let mut head = head(0xc0, 16, &[1, 2, 3], &[0x11; 3]);
         let frame = memchr::memmem::find(&head, &[0xff, 0xc0]).unwrap();

@@ -29,7 +29,7 @@ class Results:
 def read(steps: list[str]) -> Results:
     """Returns the results of the steps that ran."""
     results = Results()
-    for step in ["rust", "portable"]:
+    for step in ["rust", "portable", "aarch64"]:
         if step in steps and (LOGS / f"{step}.json").exists():
             _rust(step, json.loads((LOGS / f"{step}.json").read_text()), results)
     environments = {"python": ["python"], "torch": ["torch", "trainers"], "jax": ["jax"], "ray": ["ray-previous"]}

@@ -1,7 +1,9 @@
-"""Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [PACKAGE…]
+"""Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [--target] [--lib] [PACKAGE…]
 
 `cargo test` does not report how long a test took, nor what a passed test printed. The programs are those that it would run, one
-after the other, in the folder of their package. Results go to target/test-logs/NAME.json.
+after the other, in the folder of their package. Results go to target/test-logs/NAME.json. With `--target`, as scripts/aarch64
+runs it, the packages are built alone, without those that test another one, and their programs run by cargo's runner; with
+`--lib` only the tests inside of the crates.
 """
 
 import argparse
@@ -20,9 +22,10 @@ from steps import ROOT
 DEADLINE = 900
 
 
-def programs(packages: list[str]) -> list[tuple[pathlib.Path, str, pathlib.Path]]:
+def programs(packages: list[str], alone: bool, lib: bool) -> list[tuple[pathlib.Path, str, pathlib.Path]]:
     """Returns folder of the package, name and path of every test program; builds what is not built."""
-    command = ["cargo", "test", "--workspace", "--exclude", "shardtool-benches", "--locked", "--no-run", "--message-format", "json"]
+    which = [word for name in packages for word in ("-p", name)] if alone else ["--workspace", "--exclude", "shardtool-benches"]
+    command = ["cargo", "test", *which, *(["--lib"] if lib else []), "--locked", "--no-run", "--message-format", "json"]
     built = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     found = []
     for line in built.stdout.splitlines():
@@ -36,10 +39,16 @@ def programs(packages: list[str]) -> list[tuple[pathlib.Path, str, pathlib.Path]
     return sorted(found, key=lambda program: program[1])
 
 
+def runner() -> list[str]:
+    """Returns the command that runs programs of `CARGO_BUILD_TARGET`: none if it is this processor's."""
+    target = os.environ.get("CARGO_BUILD_TARGET", "").upper().replace("-", "_")
+    return os.environ.get(f"CARGO_TARGET_{target}_RUNNER", "").split()
+
+
 def run(folder: pathlib.Path, name: str, program: pathlib.Path) -> list[dict]:
     """Runs one program; returns its tests, and prints one line, and the output of what failed."""
     # The times of tests are an unstable option of libtest.
-    command = [program, "-Z", "unstable-options", "--report-time", "--show-output", "--format", "json"]
+    command = [*runner(), program, "-Z", "unstable-options", "--report-time", "--show-output", "--format", "json"]
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "CARGO_MANIFEST_DIR": str(folder)}
     since = time.monotonic()
     try:
@@ -89,9 +98,11 @@ def tests_of(name: str, printed: str, status: str, seconds: float) -> list[dict]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", default="rust")
+    parser.add_argument("--target", action="store_true")
+    parser.add_argument("--lib", action="store_true")
     parser.add_argument("packages", nargs="*")
     arguments = parser.parse_args()
-    tests = [test for program in programs(arguments.packages) for test in run(*program)]
+    tests = [test for program in programs(arguments.packages, arguments.target, arguments.lib) for test in run(*program)]
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / f"{arguments.results}.json").write_text(json.dumps(tests))
     failed = [test["name"] for test in tests if test["failed"]]

@@ -47,6 +47,7 @@ STEPS = [
     Step("python", needs=_BOTH),
     Step("readers", needs=_BOTH),
     Step("pixels", needs=_BOTH),
+    Step("aarch64", needs=_BOTH),
     Step("ray", needs=_BOTH),
     Step("formats", needs=_BOTH),
     Step("jax", needs=_BOTH),

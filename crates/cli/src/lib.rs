@@ -138,7 +138,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => {
             let mut out = Output::stdout();
             output::print_warnings();
-            dispatch(arguments.command, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?))
+            let simd = shardtool_host::simd::check_simd().map_err(anyhow::Error::from);
+            simd.and_then(|_| dispatch(arguments.command, &mut out)).and_then(|exit| Ok(out.flush().map(|()| exit)?))
         }
         Err(error) => {
             // clap reports `--help` and `--version` as errors too, for standard output.

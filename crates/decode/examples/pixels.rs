@@ -6,6 +6,7 @@
 //! upright FILE                             the image with its orientation applied
 //! info FILE                                one pixel: the orientation, the number of channels, 0
 //! resize FILE WIDTH HEIGHT                 the whole image at another size
+//! values DTYPE LAYOUT FILE                 the image as normalised numbers of a type (f32, f16, bf16) and layout (nchw, nhwc), their bytes
 //! png FILE                                 the PNG that a file of a format that is not stored is converted to; its name counts
 //! encode FILE QUALITY                      a JPEG of the image
 //! apply FILTER JSON EXIF DRAWS FILE        a pipeline as JSON without spaces; DRAWS are random numbers in [0, 1), separated by commas;
@@ -18,8 +19,8 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    ConvertedFormat, DecodeOptions, Decoder, Filter, LabelDtype, LabelMap, Limits, Orientation, Pipeline, Pixels,
-    Random, RegionOptions, ResizeScratch, TransformScratch, apply_geometry, decode, encode_jpeg, probe, resize,
+    ConvertedFormat, DecodeOptions, Decoder, Dtype, Filter, LabelDtype, LabelMap, Layout, Limits, Normalizer, Orientation, Output,
+    Pipeline, Pixels, Random, RegionOptions, ResizeScratch, TransformScratch, apply_geometry, decode, encode_jpeg, probe, resize,
 };
 use shardtool_format::Chain;
 
@@ -68,6 +69,20 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             let pixels = decode(&std::fs::read(file)?, &options)?;
             resize(pixels.view()?, (width.parse()?, height.parse()?))?
         }
+        ["values", dtype, layout, file] => {
+            let pixels = decode(&std::fs::read(file)?, &options)?;
+            let dtype = match dtype {
+                "f32" => Dtype::F32,
+                "f16" => Dtype::F16,
+                "bf16" => Dtype::Bf16,
+                _ => return Err("expected f32, f16 or bf16".into()),
+            };
+            let layout = if layout == "nhwc" { Layout::Nhwc } else { Layout::Nchw };
+            let normalizer = Normalizer::new(Output::new(dtype, layout, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])?);
+            let mut data = vec![0; pixels.data.len() * dtype.bytes()];
+            normalizer.write(&pixels.data, &mut data);
+            Pixels { data, ..pixels }
+        }
         [kind @ ("png" | "numbers"), file] => {
             let bytes = std::fs::read(file)?;
             let format = ConvertedFormat::detect(&bytes, Some(file)).ok_or("not a format that is converted")?;
@@ -109,6 +124,6 @@ fn answer(request: &[&str]) -> Result<Pixels, Failure> {
             }
             Pixels { width, height, data }
         }
-        _ => return Err("expected decode, upright, info, resize, png, encode or apply".into()),
+        _ => return Err("expected decode, upright, info, resize, values, png, encode or apply".into()),
     })
 }

@@ -57,8 +57,8 @@
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
 //!
-//! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `resize::separable_avx512`, `normalize::avx2`,
-//! `operation::vectorised`, and, with the feature `libwebp`, `codecs::libwebp`.
+//! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `resize::separable_avx512`, `resize::separable_neon`,
+//! `normalize::avx2`, `normalize::neon`, `operation::vectorised`, and, with the feature `libwebp`, `codecs::libwebp`.
 //!
 //! # Features
 //!

@@ -41,27 +41,6 @@ impl Simd {
             Simd::Avx512 => "avx512",
         }
     }
-
-    /// Returns the most that this processor has and this process may use.
-    #[must_use]
-    pub fn used() -> Simd {
-        let most = allowed_simd();
-        Simd::ALL.iter().rev().copied().find(|simd| *simd <= most && simd.detected()).unwrap_or(Simd::Portable)
-    }
-
-    /// Returns whether this processor has them.
-    fn detected(self) -> bool {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => is_x86_feature_detected!("avx2"),
-            #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw"),
-            #[cfg(not(target_arch = "x86_64"))]
-            Simd::Avx2 | Simd::Avx512 => false,
-            Simd::Neon => cfg!(target_arch = "aarch64"),
-            Simd::Portable => true,
-        }
-    }
 }
 
 /// `SHARDTOOL_SIMD` has a value that names no vector instructions of this architecture.
@@ -72,9 +51,10 @@ pub struct SimdError {
 
 impl fmt::Display for SimdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = Simd::ALL.iter().map(|simd| simd.name()).collect();
         write!(f, "{SIMD_VARIABLE} is \"{}\"; on {} it may be ", self.value, std::env::consts::ARCH)?;
-        write!(f, "{}: set one of them, or unset it", names.join(" or "))
+        let (last, others) = Simd::ALL.split_last().expect("there is portable code");
+        let others: Vec<&str> = others.iter().map(|simd| simd.name()).collect();
+        write!(f, "{} or {}: set one of them, or unset it", others.join(", "), last.name())
     }
 }
 
@@ -124,7 +104,7 @@ mod tests {
         let foreign = if cfg!(target_arch = "aarch64") { "avx2" } else { "neon" };
         for name in ["avx1024", "AVX2", "1", foreign] {
             let text = parse(Some(name.to_owned())).unwrap_err().to_string();
-            assert!(text.contains(name) && text.contains("portable or "), "{text}");
+            assert!(text.contains(name) && text.contains("portable") && text.contains(Simd::MOST.name()), "{text}");
         }
     }
 }

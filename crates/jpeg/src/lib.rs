@@ -24,8 +24,8 @@
 //! | `strip` | [`strip_metadata`]: the same image without metadata; whether it has a position or a thumbnail |
 //!
 //! Modules import only from modules above them in this table; `multiscan` uses `blocks`. Only documentation links point down.
-//! Inside the folders there are two circles, of vector code and its portable counterpart: `pixels::avx2` and `pixels::avx512` use
-//! the constants of `pixels::color`, which calls them, and likewise the `transform` modules call each other by methods of tokens.
+//! Inside the folders there are two circles, of vector code and its portable counterpart: `pixels::avx2`, `pixels::avx512` and `pixels::neon`
+//! use the constants of `pixels::color`, which calls them, and likewise the `transform` modules call each other by methods of tokens.
 //!
 //! `unsafe` is confined to `entropy`, whose modules state the invariants of their unchecked accesses, and to the vector code in
 //! `transform` and `pixels`, which is entered by methods of tokens that prove detection (`cpu`).

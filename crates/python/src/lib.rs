@@ -107,9 +107,11 @@ mod _shardtool {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// Silences panic messages of image decoders, since an exception or a bad sample names the image.
+    /// Silences panic messages of image decoders, since an exception or a bad sample names the image. An environment variable that
+    /// names no vector instructions is an error at once.
     #[pymodule_init]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        shardtool_host::simd::check_simd().map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
         shardtool_decode::silence_decoder_panics();
         Ok(())
     }

@@ -27,6 +27,7 @@ mod purge_in_stores;
 mod selection;
 mod several_values;
 mod shown;
+mod simd;
 mod sources_in_stores;
 mod stable_names;
 mod stores;

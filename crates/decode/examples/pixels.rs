@@ -19,8 +19,9 @@
 use std::io::{BufRead, Write, stdin, stdout};
 
 use shardtool_decode::{
-    ConvertedFormat, DecodeOptions, Decoder, Dtype, Filter, LabelDtype, LabelMap, Layout, Limits, Normalizer, Orientation, Output,
-    Pipeline, Pixels, Random, RegionOptions, ResizeScratch, TransformScratch, apply_geometry, decode, encode_jpeg, probe, resize,
+    ConvertedFormat, DecodeOptions, Decoder, Dtype, Filter, LabelDtype, LabelMap, Layout, Limits, Normalizer,
+    Orientation, Output, Pipeline, Pixels, Random, RegionOptions, ResizeScratch, TransformScratch, apply_geometry,
+    decode, encode_jpeg, probe, resize,
 };
 use shardtool_format::Chain;
 

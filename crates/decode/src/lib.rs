@@ -56,6 +56,7 @@
 //! | `encode` | JPEG encoding (feature `encode`) |
 //! | `error` | errors |
 //! | `avx2` | loads and stores of vectors |
+//! | `cpu` | detection of instruction sets |
 //!
 //! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `resize::separable_avx512`, `resize::separable_neon`,
 //! `normalize::avx2`, `normalize::neon`, `operation::vectorised`, and, with the feature `libwebp`, `codecs::libwebp`.
@@ -75,6 +76,7 @@ mod avx2;
 mod codecs;
 mod completeness;
 mod conversion;
+mod cpu;
 mod damage;
 mod decode_budget;
 mod decode_options;

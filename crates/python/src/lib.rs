@@ -111,7 +111,8 @@ mod _shardtool {
     /// names no vector instructions is an error at once.
     #[pymodule_init]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        shardtool_host::simd::check_simd().map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+        shardtool_host::simd::check_simd()
+            .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
         shardtool_decode::silence_decoder_panics();
         Ok(())
     }

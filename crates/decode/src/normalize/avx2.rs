@@ -5,23 +5,13 @@
 
 use super::output::{Dtype, Layout, Output};
 use crate::avx2::{load_16, store_16, store_32};
-use shardtool_host::simd::{Simd, allowed_simd};
+use crate::cpu::Avx2FmaF16c;
 use std::arch::x86_64::*;
-
-/// Proof that the processor has AVX2, FMA and F16C: [`Avx2FmaF16c::detect`] is the only constructor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Avx2FmaF16c(());
 
 /// Bytes of eight pixels.
 const STEP: usize = 24;
 
 impl Avx2FmaF16c {
-    pub(crate) fn detect() -> Option<Self> {
-        let all =
-            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
-        (allowed_simd() >= Simd::Avx2 && all).then_some(Avx2FmaF16c(()))
-    }
-
     /// Normalises the first pixels of an image and returns how many: all except at most seven.
     ///
     /// # Panics

@@ -11,12 +11,12 @@ mod deep;
 mod neon;
 pub(crate) mod output;
 
-use crate::pixel_format::PixelFormat;
 #[cfg(target_arch = "x86_64")]
-use avx2::Avx2FmaF16c as Vectors;
-use half::f16;
+use crate::cpu::Avx2FmaF16c as Vectors;
 #[cfg(target_arch = "aarch64")]
-use neon::Neon as Vectors;
+use crate::cpu::Neon as Vectors;
+use crate::pixel_format::PixelFormat;
+use half::f16;
 use output::{Dtype, Layout, Output};
 
 /// Normalises images to the values of an [`Output`].

@@ -4,27 +4,19 @@
 #![allow(unsafe_code)]
 
 use super::output::{Dtype, Layout, Output};
-use shardtool_host::simd::{Simd, allowed_simd};
+use crate::cpu::Neon;
 use std::arch::aarch64::*;
-
-/// The process may use NEON, which every aarch64 processor has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Neon(());
 
 /// Bytes of 16 pixels.
 const STEP: usize = 48;
 
 impl Neon {
-    pub(crate) fn detect() -> Option<Self> {
-        (allowed_simd() >= Simd::Neon).then_some(Neon(()))
-    }
-
     /// Normalises the first pixels of an image and returns how many: all except at most 15.
     ///
     /// # Panics
     /// If `out` is shorter than the values of `pixels`.
     pub(crate) fn write(self, pixels: &[u8], output: &Output, out: &mut [u8]) -> usize {
-        // SAFETY: every aarch64 processor has NEON.
+        // SAFETY: every aarch64 processor has NEON (`cpu.rs`).
         unsafe {
             match output.dtype() {
                 Dtype::F32 => write::<F32, 4>(pixels, output, out),

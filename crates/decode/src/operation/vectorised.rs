@@ -4,7 +4,7 @@
 //! `mul_add` once, so that both versions give the same bytes. On aarch64 the baseline has NEON and fused multiplications.
 
 #[cfg(target_arch = "x86_64")]
-use shardtool_host::simd::{Simd, allowed_simd};
+use crate::cpu::Avx2FmaF16c;
 
 /// Defines `$name`, which runs `$kernel` with AVX2 and FMA if the processor has both, and otherwise with the baseline
 /// instructions. `$kernel` must be `#[inline(always)]`, so that it is compiled into each of the two.
@@ -39,7 +39,7 @@ pub(crate) fn has_avx2_and_fma() -> bool {
     if BASELINE.get() {
         return false;
     }
-    allowed_simd() >= Simd::Avx2 && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    Avx2FmaF16c::detect().is_some()
 }
 
 #[cfg(test)]

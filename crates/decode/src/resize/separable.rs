@@ -7,17 +7,15 @@
 
 use super::axis_filter::AxisFilter;
 use super::kernel::{Kernel, ROW_PADDING};
-#[cfg(target_arch = "x86_64")]
-use super::separable_avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
-use super::separable_avx512::Avx512;
-#[cfg(target_arch = "aarch64")]
-use super::separable_neon::Neon;
 use super::separable_portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::weights::WeightQuad;
 use super::weights::{AxisWeights, WeightGroup, WeightPair};
 use super::{Filter, Flip, ResizeSource};
+#[cfg(target_arch = "aarch64")]
+use crate::cpu::Neon;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::{Avx2, Avx512};
 
 /// Rows of the ring begin at multiples of this number of bytes, up to which vector instructions may read them.
 const ROW_ALIGNMENT: usize = 64;

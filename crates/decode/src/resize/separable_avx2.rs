@@ -17,17 +17,7 @@ use super::axis_filter::PRECISION;
 use super::kernel::{Kernel, ROW_PADDING};
 use super::weights::{AxisWeights, LOW_BITS, WeightPair};
 use crate::avx2::{load_16, load_32, store_16, store_32};
-use shardtool_host::simd::{Simd, allowed_simd};
-
-/// Proof that the processor has AVX2: [`Avx2::detect`] is the only constructor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Avx2(());
-
-impl Avx2 {
-    pub(crate) fn detect() -> Option<Self> {
-        (allowed_simd() >= Simd::Avx2 && is_x86_feature_detected!("avx2")).then_some(Avx2(()))
-    }
-}
+use crate::cpu::Avx2;
 
 impl Kernel<WeightPair, 2> for Avx2 {
     fn horizontal<const C: usize>(self, rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, out: [&mut [u8]; 2]) {

@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 use super::axis_filter::{AT_ONCE, AxisFilter, PRECISION, WeightBlocks};
 use super::kernel::Kernel;
 use super::weights::{AxisWeights, WeightQuad};
-use shardtool_host::simd::{Simd, allowed_simd};
+use crate::cpu::Avx512;
 
 /// Rows of the horizontal pass: one in each quarter of the registers.
 const ROWS: usize = 4;
@@ -20,18 +20,6 @@ const ROWS: usize = 4;
 /// Bytes of a vector, and of a quarter.
 const VECTOR: usize = 64;
 const QUARTER: usize = 16;
-
-/// Proof that the processor has AVX-512F, AVX-512BW and AVX-512VNNI: [`Avx512::detect`] is the only constructor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Avx512(());
-
-impl Avx512 {
-    pub(crate) fn detect() -> Option<Self> {
-        let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        let vectors = vectors && is_x86_feature_detected!("avx512vnni");
-        (allowed_simd() >= Simd::Avx512 && vectors).then_some(Avx512(()))
-    }
-}
 
 impl Kernel<WeightQuad, ROWS> for Avx512 {
     fn write_weights(self, axis: &AxisFilter, flipped: bool, out: &mut WeightBlocks) {

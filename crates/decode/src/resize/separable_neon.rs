@@ -9,24 +9,14 @@ use std::arch::aarch64::*;
 use super::axis_filter::PRECISION;
 use super::kernel::{Kernel, ROW_PADDING};
 use super::weights::AxisWeights;
-use shardtool_host::simd::{Simd, allowed_simd};
+use crate::cpu::Neon;
 
 /// Rows of the horizontal pass, which share the loads of weights.
 const ROWS: usize = 4;
 
-/// The process may use NEON, which every aarch64 processor has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Neon(());
-
-impl Neon {
-    pub(crate) fn detect() -> Option<Self> {
-        (allowed_simd() >= Simd::Neon).then_some(Neon(()))
-    }
-}
-
 impl Kernel<[i32; 2], ROWS> for Neon {
     fn horizontal<const C: usize>(self, rows: [&[u8]; ROWS], columns: &AxisWeights<[i32; 2]>, out: [&mut [u8]; ROWS]) {
-        // SAFETY: every aarch64 processor has NEON.
+        // SAFETY: every aarch64 processor has NEON (`cpu.rs`).
         unsafe {
             match (C, columns.groups()) {
                 (1, _) => horizontal_gray(rows, columns, out),

@@ -434,3 +434,14 @@ def test_module_runs_the_command_line(dataset, tmp_path):
 def test_repr_shows_split_and_options(train):
     loader = st.Loader(train, 8, STEPS, memory="2MiB")
     assert "train of" in repr(loader) and "batch_size=8" in repr(loader) and "memory='2MiB'" in repr(loader)
+
+
+def test_unknown_vector_instructions_are_refused_at_once():
+    run = subprocess.run(
+        [sys.executable, "-c", "import shardtool"],
+        env={**os.environ, "SHARDTOOL_SIMD": "sse9"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1 and 'ValueError: SHARDTOOL_SIMD is "sse9"' in run.stderr and "portable" in run.stderr

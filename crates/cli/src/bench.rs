@@ -7,8 +7,10 @@ use crate::load::LoadArguments;
 use crate::output::{self, Output};
 use crate::text;
 use serde_json::json;
+use shardtool_host::system_memory;
 use shardtool_load::{Field, Loader, Notice, Stats};
 use std::io::Write;
+use std::path::Path;
 use std::time::Instant;
 
 /// Measure the loader: images/s, CPU time, memory, and which stage bounds the rate
@@ -96,14 +98,14 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         None => Target::Host(Loader::new(&config)?),
     };
     let mut first_batch = None;
-    let mut peak = memory("RssAnon:");
+    let mut peak = anonymous();
     let mut samples = 0;
     let mut epoch = |target: &mut Target| -> anyhow::Result<u64> {
         let mut valid = 0;
         while let Some(rows) = target.next()? {
             first_batch.get_or_insert_with(|| start.elapsed().as_secs_f64());
             valid += rows;
-            peak = peak.max(memory("RssAnon:"));
+            peak = peak.max(anonymous());
         }
         Ok(valid)
     };
@@ -131,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         cpu,
         bytes: stats.bytes,
         peak_anonymous: peak,
-        peak_resident: memory("VmHWM:"),
+        peak_resident: system_memory::peak_resident(),
     };
     let uploaded = uploaded(&target) - uploaded_before;
     let uploads = match target {
@@ -212,11 +214,9 @@ fn document(m: &Measured, stats: &Stats) -> anyhow::Result<serde_json::Value> {
     }))
 }
 
-/// Returns the value of a line of `/proc/self/status` in bytes, such as `RssAnon:` or `VmHWM:` (proc_pid_status(5)).
-fn memory(line: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let value = status.lines().find_map(|l| l.strip_prefix(line))?;
-    value.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib * 1024)
+/// Returns the anonymous memory of this process in bytes, if the system reports it.
+fn anonymous() -> Option<u64> {
+    Some(system_memory::anonymous(Path::new("/"))).filter(|bytes| *bytes > 0)
 }
 
 /// Returns the CPU time of all threads of this process so far, in seconds.

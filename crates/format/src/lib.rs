@@ -19,10 +19,10 @@
 //! | `printable` | [`printable()`]: text from files without control characters |
 #![forbid(unsafe_code)]
 
-// Checked here because every crate that touches files depends on this one. Memory limits, mapping and durable renames are
-// written for Linux; other processors are not tested.
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-compile_error!("shardtool supports Linux on x86-64 and aarch64 only");
+// Checked here because every crate that touches files depends on this one. The modules `system` of the crates are written for
+// these systems; other processors are not tested.
+#[cfg(not(all(any(target_os = "linux", target_os = "macos"), any(target_arch = "x86_64", target_arch = "aarch64"))))]
+compile_error!("shardtool supports Linux and macOS on x86-64 and aarch64 only");
 
 pub mod array;
 mod chain;

@@ -1,5 +1,6 @@
 //! Whether files are mapped or read.
 
+use crate::system;
 use std::fs::File;
 
 /// How the bytes of shards and indexes are read: mapped into memory, or by positional reads.
@@ -34,7 +35,8 @@ use std::fs::File;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Access {
-    /// [`Access::Mmap`] on local file systems, [`Access::Pread`] on network and FUSE file systems.
+    /// [`Access::Mmap`] on local file systems, [`Access::Pread`] on network and FUSE file systems. Linux's are known, and APFS and
+    /// HFS+ of macOS; others count as the latter.
     #[default]
     Auto,
     /// Maps files; records borrow from the mapping.
@@ -43,29 +45,13 @@ pub enum Access {
     Pread,
 }
 
-/// Network and FUSE file systems, by `f_type` (Linux, `statfs(2)` and `include/uapi/linux/magic.h`).
-const REMOTE: [u32; 12] = [
-    0x6969,      // NFS
-    0x517b,      // SMB
-    0xff53_4d42, // CIFS
-    0xfe53_4d42, // SMB2
-    0x6573_5546, // FUSE: sshfs, s3fs, gcsfuse, virtiofs
-    0x0102_1997, // 9P
-    0x00c3_6400, // Ceph
-    0x0bd0_0bd0, // Lustre
-    0x4750_4653, // GPFS
-    0x1983_0326, // BeeGFS
-    0x5346_414f, // AFS
-    0x7375_7245, // Coda
-];
-
 impl Access {
     /// Returns whether a file is mapped.
     pub(crate) fn maps(self, file: &File) -> bool {
         match self {
             Access::Mmap => true,
             Access::Pread => false,
-            Access::Auto => rustix::fs::fstatfs(file).is_ok_and(|fs| !REMOTE.contains(&(fs.f_type as u32))),
+            Access::Auto => system::is_local(file),
         }
     }
 }

@@ -3,15 +3,14 @@
 use crate::access::Access;
 use crate::mapping::Mapping;
 use crate::prefetch::prefetch;
-use crate::{Error, Result, open_regular};
+use crate::{Error, Result, open_regular, system};
 use memmap2::{Advice, UncheckedAdvice};
-use rustix::io::{ReadWriteFlags, preadv2};
 use shardtool_format::frame;
 use shardtool_store::cache::{Cache, CachedObject};
 use shardtool_store::{self as store, Object, Window};
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -361,7 +360,7 @@ impl FileBytes {
             return Err(replaced());
         }
         // A look at a page that is not there makes the system read it: only this one, then.
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
+        system::reads_at_random(&file);
         Ok(self.reopened.get_or_init(|| file))
     }
 
@@ -392,10 +391,7 @@ impl FileBytes {
             Bytes::Map(mapping) => {
                 let _ = mapping.map().advise_range(Advice::WillNeed, range.start as usize, length as usize);
             }
-            Bytes::File(file) => {
-                let length = std::num::NonZeroU64::new(length);
-                let _ = rustix::fs::fadvise(file, range.start, length, rustix::fs::Advice::WillNeed);
-            }
+            Bytes::File(file) => system::will_need(file, range.start..range.start + length),
             Bytes::Composed(parts) => parts.will_need(range.start..range.start + length),
             Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) => {}
         }
@@ -407,9 +403,7 @@ impl FileBytes {
         if let Bytes::Composed(parts) = &self.bytes {
             return parts.is_in_memory(at);
         }
-        // `mincore` would claim so of all files that belong to another user.
-        let read = |file| preadv2(file, &mut [IoSliceMut::new(&mut [0])], at, ReadWriteFlags::NOWAIT);
-        self.object().is_none() && self.file().is_ok_and(|file| read(file) == Ok(1))
+        self.object().is_none() && self.file().is_ok_and(|file| system::is_in_memory(file, at))
     }
 
     /// Hints that the header at an offset is read soon: the processor loads it, if it is mapped and in memory.
@@ -423,7 +417,7 @@ impl FileBytes {
     pub(crate) fn read_exactly(&self) {
         self.exact.call_once(|| match &self.bytes {
             Bytes::Map(mapping) => drop(mapping.map().advise(Advice::Random)),
-            Bytes::File(file) => drop(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random)),
+            Bytes::File(file) => system::reads_at_random(file),
             Bytes::Object(_) | Bytes::Cached(_) | Bytes::Window(_) | Bytes::Composed(_) => {}
         });
     }
@@ -431,30 +425,55 @@ impl FileBytes {
     /// Hints that a range will not be read again soon: drops its pages from this process and, unless another process
     /// maps them, from the page cache. Pages at the ends are dropped whole; dropped pages are read again when needed.
     pub(crate) fn release(&self, range: Range<u64>) {
-        const PAGE: u64 = 4096;
         if let Bytes::Composed(parts) = &self.bytes {
             return parts.release(range);
         }
         if self.object().is_some() {
             return;
         }
-        let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE).min(self.len));
-        let Some(length) = end.checked_sub(start).and_then(std::num::NonZeroU64::new) else { return };
+        let pages = whole_pages(&range, rustix::param::page_size() as u64);
+        let mapped = pages.start..pages.end.min(self.len);
+        if mapped.is_empty() {
+            return;
+        }
         if let Bytes::Map(mapping) = &self.bytes {
             // SAFETY: `MADV_DONTNEED` on a shared file mapping loses no data (`Mmap::map` makes such a mapping, and
             // this one is read-only): dropped pages are read from the file again, with the same bytes under the
             // contract of `Access`; pages that were replaced by zeros stay zeros. The range lies inside the mapping, since
-            // `end` is at most its length.
+            // `end` is at most its length. (Systems other than Linux may keep the pages.)
             let dropped = unsafe {
-                let (start, length) = (start as usize, length.get() as usize);
+                let (start, length) = (mapped.start as usize, (mapped.end - mapped.start) as usize);
                 mapping.map().unchecked_advise_range(UncheckedAdvice::DontNeed, start, length)
             };
             let _ = dropped;
         }
         if let Ok(file) = self.file() {
-            // The length is rounded up because the page cache holds the last page of a file whole.
-            let length = std::num::NonZeroU64::new(length.get().next_multiple_of(PAGE));
-            let _ = rustix::fs::fadvise(file, start, length, rustix::fs::Advice::DontNeed);
+            // The page cache holds the last page of a file whole.
+            system::will_not_need(file, pages);
         }
+    }
+}
+
+/// Returns the pages of `page` bytes that hold a range.
+fn whole_pages(range: &Range<u64>, page: u64) -> Range<u64> {
+    range.start / page * page..range.end.checked_next_multiple_of(page).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_pages_are_whole_for_every_size_of_a_page() {
+        for page in [4, 16, 64].map(|kib| kib << 10) {
+            assert_eq!(whole_pages(&(0..1), page), 0..page);
+            assert_eq!(whole_pages(&(page..2 * page), page), page..2 * page);
+            assert_eq!(whole_pages(&(page - 1..page + 1), page), 0..2 * page);
+            assert_eq!(whole_pages(&(3 * page + 5..3 * page + 5), page), 3 * page..4 * page);
+        }
+        // A record of 5,000 bytes behind 70,000 others.
+        assert_eq!(whole_pages(&(70_000..75_000), 4 << 10), 69_632..77_824);
+        assert_eq!(whole_pages(&(70_000..75_000), 16 << 10), 65_536..81_920);
+        assert_eq!(whole_pages(&(70_000..75_000), 64 << 10), 65_536..131_072);
     }
 }

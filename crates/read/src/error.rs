@@ -1,3 +1,4 @@
+use crate::system::DEVICE_ERRORS;
 use shardtool_format as format;
 use shardtool_format::checksum::Sha256;
 use shardtool_format::{Compression, Damage};
@@ -415,13 +416,10 @@ impl Error {
     /// Returns whether bytes of a file cannot be read, while others may: the device failed, or the file is shorter than
     /// when it was opened. Other errors of the system, such as a lost permission or no memory, concern every sample.
     pub fn is_unreadable(&self) -> bool {
-        use rustix::io::Errno;
-        const DEVICE: [Errno; 6] =
-            [Errno::IO, Errno::BADMSG, Errno::UCLEAN, Errno::NODATA, Errno::REMOTEIO, Errno::HWPOISON];
         match self {
             Error::Io { source, .. } | Error::Unreadable { source, .. } => {
                 source.kind() == ErrorKind::UnexpectedEof
-                    || source.raw_os_error().is_some_and(|code| DEVICE.iter().any(|e| e.raw_os_error() == code))
+                    || source.raw_os_error().is_some_and(|code| DEVICE_ERRORS.iter().any(|e| e.raw_os_error() == code))
             }
             _ => false,
         }

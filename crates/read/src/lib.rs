@@ -44,6 +44,7 @@ mod shard_cache;
 mod shard_columns;
 mod shard_index;
 mod split;
+mod system;
 mod value;
 mod value_ranges;
 pub mod verify;

@@ -106,7 +106,6 @@ impl Slot {
 /// at two mappings or descriptors per shard. (A mapped file is opened again when its pages are released.)
 fn capacity() -> usize {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let maps = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
-    let limit = files.min(maps.unwrap_or(65_530));
+    let limit = files.min(system::most_mappings().unwrap_or(65_530));
     usize::try_from(limit / 8).unwrap_or(MAX_OPEN).clamp(8, MAX_OPEN)
 }

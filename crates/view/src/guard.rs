@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use shardtool_host::system::hostname;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -48,11 +49,7 @@ impl Guarded {
     /// If the system has no random numbers.
     pub(crate) fn new(host: &str, loopback: bool) -> Self {
         let mut random = [0; 24];
-        let mut filled = 0;
-        while filled < random.len() {
-            let rest = &mut random[filled..];
-            filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()).expect("random numbers");
-        }
+        getrandom::fill(&mut random).expect("random numbers");
         let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         let any_address = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
@@ -118,12 +115,6 @@ impl Guarded {
             cookies.flat_map(|cookies| cookies.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
         pairs.any(|(name, value)| name == COOKIE && self.is_token(value))
     }
-}
-
-/// Returns the name of this machine.
-pub(crate) fn hostname() -> Option<String> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Answers a request, or refuses it.

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::{guard, routes};
+use shardtool_host::system::hostname;
 use shardtool_read::Dataset;
 use std::fmt;
 use std::future::IntoFuture;
@@ -71,7 +72,7 @@ impl Server {
     /// Returns the URL of the first page; with the token, if the server is not on loopback.
     pub fn url(&self) -> String {
         let host = match self.address.ip() {
-            ip if ip.is_unspecified() => guard::hostname().unwrap_or_else(|| ip.to_string()),
+            ip if ip.is_unspecified() => hostname().unwrap_or_else(|| ip.to_string()),
             IpAddr::V6(ip) => format!("[{ip}]"),
             ip if self.host.parse::<IpAddr>().is_ok() => ip.to_string(),
             _ => self.host.clone(),

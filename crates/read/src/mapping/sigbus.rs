@@ -9,6 +9,7 @@
 //! without us. Child processes after `fork` inherit handler, table and mappings.
 
 use super::table;
+use crate::system;
 use libc::{SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS};
 use libc::{c_int, c_void, siginfo_t};
 use std::io;
@@ -37,10 +38,7 @@ pub(super) fn install() -> io::Result<()> {
 }
 
 fn set() -> io::Result<()> {
-    // SAFETY: `sysconf` has no preconditions.
-    if let Ok(page @ 1..) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) {
-        PAGE.store(page, Ordering::Relaxed);
-    }
+    PAGE.store(rustix::param::page_size(), Ordering::Relaxed);
     // SAFETY: all zeros is a valid `sigaction`: the default action, an empty mask, no flags.
     let mut previous: libc::sigaction = unsafe { zeroed() };
     // SAFETY: `previous` is valid for writes.
@@ -63,17 +61,16 @@ fn check(result: c_int) -> io::Result<()> {
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the system passes a valid `info` to a handler with `SA_SIGINFO`.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // SAFETY: returns a valid pointer to this thread's `errno`, which the interrupted code must find unchanged.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    let errno = system::errno();
+    // SAFETY: a valid pointer to this thread's `errno`, which the interrupted code must find unchanged.
     let saved = unsafe { *errno };
-    // A code of 0 or less is a signal sent by a process, which has no address.
-    let replaced = code > 0 && replace_page(address);
+    let fault = system::is_fault(code);
+    let replaced = fault && replace_page(address);
     // SAFETY: as above.
     unsafe { *errno = saved };
     if !replaced {
         // SAFETY: these are the arguments that the system passed.
-        unsafe { pass_on(code, signal, info, context) };
+        unsafe { pass_on(fault, signal, info, context) };
     }
 }
 
@@ -90,7 +87,7 @@ fn replace_page(address: usize) -> bool {
     entry.lose(start..start + page);
     // SAFETY: the page belongs to a mapping in the table, which stays mapped while it is there, and which is read-only:
     // nothing but its unreadable content is lost. Borrowers of its bytes find zeros and learn of it from `Entry::lost`.
-    // `mmap` is a plain system call on Linux.
+    // `mmap` is a plain system call on Linux and macOS.
     let zeros = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
         libc::mmap(start as *mut c_void, page, libc::PROT_READ, flags, -1, 0)
@@ -102,18 +99,19 @@ fn replace_page(address: usize) -> bool {
 ///
 /// # Safety
 /// The arguments are those that the system passed to the handler.
-unsafe fn pass_on(code: c_int, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+unsafe fn pass_on(fault: bool, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: all zeros is the default action.
     let default: libc::sigaction = unsafe { zeroed() };
     let previous = PREVIOUS.get().unwrap_or(&default);
     match previous.sa_sigaction {
-        SIG_IGN if code <= 0 => {}
+        SIG_IGN if !fault => {}
         // A fault that is ignored ends the process too.
         SIG_DFL | SIG_IGN => {
-            // SAFETY: restores the default action. The fault is raised again on return; a sent signal is sent again.
+            // SAFETY: restores the default action. The fault is raised again on return; a sent signal is sent again. (Sent for a
+            // fault, it comes before that on return, and ends the process as well.)
             unsafe {
                 libc::sigaction(signal, &default, ptr::null_mut());
-                if code <= 0 {
+                if !fault || system::SENT_MAY_LOOK_LIKE_A_FAULT {
                     libc::raise(signal);
                 }
             }

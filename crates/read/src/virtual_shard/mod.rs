@@ -12,18 +12,16 @@ pub use sources::SourceFiles;
 
 use crate::bytes::{Composed, FileBytes};
 use crate::shard_index::ShardIndex;
-use crate::{Error, Result};
+use crate::{Error, Result, system};
 use rustix::buffer::spare_capacity;
-use rustix::fs::{Advice, fadvise};
-use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+use rustix::io::{Errno, pread};
 use shardtool_format::frame::{self, Check};
 use shardtool_format::index::{FramePart, SourceFile, SourceRange, VirtualColumns, frame_parts};
 use shardtool_format::manifest;
 use shardtool_store::Object;
 use shardtool_store::cache::Cache;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
-use std::num::NonZeroU64;
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -90,9 +88,10 @@ impl VirtualShard {
         }
     }
 
-    fn advise(&self, range: Range<u64>, advice: Advice) {
+    /// Hands the source files of a range, and their ranges, to a function that advises the system.
+    fn advise(&self, range: Range<u64>, advise: fn(&File, Range<u64>)) {
         self.each_source(range, |file, range| {
-            let _ = fadvise(file, range.start, NonZeroU64::new(range.end - range.start), advice);
+            advise(file, range);
             true
         });
     }
@@ -324,18 +323,17 @@ impl Composed for VirtualShard {
     }
 
     fn will_need(&self, range: Range<u64>) {
-        self.advise(range, Advice::WillNeed);
+        self.advise(range, system::will_need);
     }
 
     fn release(&self, range: Range<u64>) {
-        self.advise(range, Advice::DontNeed);
+        self.advise(range, system::will_not_need);
     }
 
     fn is_in_memory(&self, at: u64) -> bool {
         let mut found = false;
         self.each_source(at..at.saturating_add(1), |file, range| {
-            let read = preadv2(file, &mut [IoSliceMut::new(&mut [0])], range.start, ReadWriteFlags::NOWAIT);
-            found = read == Ok(1);
+            found = system::is_in_memory(file, range.start);
             found
         });
         found

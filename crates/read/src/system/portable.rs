@@ -1,0 +1,64 @@
+//! Any Unix. No system but Linux says what its page cache holds, and advice about it is left out.
+
+use libc::c_int;
+use rustix::io::Errno;
+use std::fs::File;
+use std::ops::Range;
+
+/// Errors of reading that concern single blocks of a device.
+pub(crate) const DEVICE_ERRORS: &[Errno] = &[Errno::IO, Errno::BADMSG];
+
+/// Returns whether a file is on one of macOS's own file systems, APFS and HFS+.
+#[cfg(target_os = "macos")]
+pub(crate) fn is_local(file: &File) -> bool {
+    const LOCAL: [&[u8]; 2] = [b"apfs", b"hfs"];
+    rustix::fs::fstatfs(file).is_ok_and(|fs| {
+        let name = fs.f_fstypename.map(|character| character.cast_unsigned());
+        LOCAL.iter().any(|local| name.split(|byte| *byte == 0).next() == Some(*local))
+    })
+}
+
+/// Returns `false`: Unix does not say whether a file is on a local file system.
+#[cfg(not(target_os = "macos"))]
+pub(crate) fn is_local(_file: &File) -> bool {
+    false
+}
+
+/// Does nothing.
+pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
+
+/// Does nothing.
+pub(crate) fn will_not_need(_file: &File, _range: Range<u64>) {}
+
+/// Does nothing.
+pub(crate) fn reads_at_random(_file: &File) {}
+
+/// Returns `false`: it is unknown.
+pub(crate) fn is_in_memory(_file: &File, _at: u64) -> bool {
+    false
+}
+
+/// Returns `None`: Unix has no such limit.
+pub(crate) fn most_mappings() -> Option<u64> {
+    None
+}
+
+/// Returns whether the code of a SIGBUS is that of a fault, which has an address: `BUS_ADRALN`, `BUS_ADRERR` and `BUS_OBJERR`, whose
+/// numbers are the same on Linux and macOS.
+pub(crate) fn is_fault(code: c_int) -> bool {
+    (1..=3).contains(&code)
+}
+
+/// Whether the code of a signal that a process sent may be that of a fault. On macOS it is (XNU, `sendsig`): such a signal has an
+/// address in no mapping, or in a page that is then read from its file.
+pub(crate) const SENT_MAY_LOOK_LIKE_A_FAULT: bool = true;
+
+/// Returns this thread's `errno`. Async-signal-safe.
+pub(crate) fn errno() -> *mut c_int {
+    // SAFETY: the function has no preconditions.
+    #[cfg(target_os = "macos")]
+    return unsafe { libc::__error() };
+    // SAFETY: as above.
+    #[cfg(not(target_os = "macos"))]
+    return unsafe { libc::__errno_location() };
+}

@@ -1,6 +1,7 @@
 //! Memory of batches: allocators, and rows that several threads write at once. The only unsafe code of this crate.
 
-use rustix::mm::{Advice, madvise};
+use crate::system;
+use rustix::mm::madvise;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
@@ -57,12 +58,18 @@ const ALIGNMENT: usize = 64;
 /// Advises the system to use huge pages: a batch is tens of megabytes, whose small pages would be faulted in one by
 /// one.
 fn prefer_huge_pages(start: NonNull<u8>, bytes: usize) {
-    const PAGE: usize = 4096;
-    let gap = start.as_ptr().align_offset(PAGE);
-    let Some(bytes) = bytes.checked_sub(gap).map(|n| n / PAGE * PAGE).filter(|n| *n >= 2 << 20) else { return };
-    // SAFETY: the range is whole pages within the memory that `alloc` has just allocated and not shared yet; the advice
-    // changes how the pages are backed, not their contents.
-    let _ = unsafe { madvise(start.as_ptr().add(gap).cast(), bytes, Advice::LinuxHugepage) };
+    let (gap, bytes) = whole_pages(start.addr().get(), bytes, rustix::param::page_size());
+    if let Some(advice) = system::HUGE_PAGES.filter(|_| bytes >= 2 << 20) {
+        // SAFETY: the range is whole pages within the memory that `alloc` has just allocated and not shared yet; the advice
+        // changes how the pages are backed, not their contents.
+        let _ = unsafe { madvise(start.as_ptr().add(gap).cast(), bytes, advice) };
+    }
+}
+
+/// Returns the distance from an address to the first page of `page` bytes, and the bytes of the whole pages in a range.
+fn whole_pages(start: usize, bytes: usize, page: usize) -> (usize, usize) {
+    let gap = start.next_multiple_of(page) - start;
+    (gap, bytes.saturating_sub(gap) / page * page)
 }
 
 struct HostBuffer {
@@ -317,6 +324,21 @@ pub(crate) struct RowPixels<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_is_given_about_whole_pages_for_every_size_of_a_page() {
+        for page in [4, 16, 64].map(|kib| kib << 10) {
+            let base = 1 << 40;
+            assert_eq!(whole_pages(base, 3 * page, page), (0, 3 * page));
+            assert_eq!(whole_pages(base, 3 * page - 1, page), (0, 2 * page));
+            assert_eq!(whole_pages(base + 64, 3 * page, page), (page - 64, 2 * page));
+            assert_eq!(whole_pages(base + 64, page - 65, page).1, 0);
+        }
+        // Memory that the allocator aligned to 4 KiB.
+        assert_eq!(whole_pages(0x7f00_0000_3000, 100_000, 4 << 10), (0, 98_304));
+        assert_eq!(whole_pages(0x7f00_0000_3000, 100_000, 16 << 10), (4096, 81_920));
+        assert_eq!(whole_pages(0x7f00_0000_3000, 100_000, 64 << 10), (53_248, 0));
+    }
 
     #[test]
     fn returns_the_buffer_once_every_row_is_written() {

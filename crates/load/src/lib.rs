@@ -18,6 +18,7 @@
 //! | `stages` | the members of a scheduled source, and their shares |
 //! | `classes` | classes of several splits, compared by name |
 //! | `budget` | limits of the system, the memory plan, admission of scratch in bytes |
+//! | `system` | what the memory of batches is on the operating system |
 //! | `buffer` | memory of batches; rows written by several threads (the only unsafe code) |
 //! | `columns`, `cell`, `column_values` | values of records as arrays over a batch |
 //! | `features`, `column_checks` | features of a dataset; columns compared with a few of its records |
@@ -97,6 +98,7 @@ mod sampled_records;
 mod splits;
 mod stages;
 mod stats;
+mod system;
 mod typical_scratch;
 mod units;
 mod views;

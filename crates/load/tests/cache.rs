@@ -60,9 +60,12 @@ impl Bucket {
     }
 
     /// The files in which the cache keeps blocks.
+    /// Returns the files that hold blocks: one for each object, or in a folder for each object.
     fn files(&self) -> Vec<PathBuf> {
-        let blocks = self.cache().join(format!("shardtool-cache-1-{BLOCK}/blocks"));
-        std::fs::read_dir(blocks).unwrap().map(|entry| entry.unwrap().path()).collect()
+        let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let is_folder = |path: &Path| std::fs::symlink_metadata(path).unwrap().is_dir();
+        let objects = entries(&self.cache().join(format!("shardtool-cache-1-{BLOCK}/blocks")));
+        objects.flat_map(|path| if is_folder(&path) { entries(&path).collect() } else { vec![path] }).collect()
     }
 
     /// Runs `epochs` of a loader, and compares them with those of files. Returns the requests that they took.
@@ -347,8 +350,8 @@ fn contents_that_somebody_has_opened_meanwhile_are_not_removed() {
     }
     let (first, _cache) = bucket.cached("dataset", Some(size));
     let is_first = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        first.entry().shards.iter().any(|shard| name.starts_with(&format!("{:08x}-{}-", shard.crc32c, shard.bytes)))
+        let path = path.to_str().unwrap();
+        first.entry().shards.iter().any(|shard| path.contains(&format!("/{:08x}-{}-", shard.crc32c, shard.bytes)))
     };
     let kept = bucket.files().iter().filter(|path| is_first(path)).count();
     assert!(kept > 0);
@@ -357,6 +360,7 @@ fn contents_that_somebody_has_opened_meanwhile_are_not_removed() {
 }
 
 #[test]
+#[cfg(not(shardtool_portable_unix))] // Blocks in sparse files; elsewhere they are renamed when they are whole.
 fn halves_of_blocks_are_counted_and_removed() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let block = 4 << 20;

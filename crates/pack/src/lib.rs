@@ -16,6 +16,7 @@
 //! | `known_shards` | shards of archives that an index describes, and that have not changed since |
 //! | `source_times` | times of the files of an indexed source, for the next index |
 //! | `virtual_source` | names of the files of a source that stays where it is |
+//! | `system` | what durable files and processes are on the operating system |
 //! | `options` | options of a pack |
 //! | `input` | files and objects that are packed: lengths and bytes, by path or URL |
 //! | `commit` | files and folders that appear under their names when complete; locks |
@@ -87,6 +88,7 @@ mod shard_writer;
 mod source;
 mod source_times;
 mod split;
+mod system;
 mod virtual_source;
 mod wait;
 mod writer;

@@ -22,7 +22,8 @@ pub struct Frames<'a> {
 /// Bytes that [`Frames::resync`] searches first, and at most at a time: the next frame is near more often than not.
 const WINDOW: Range<u64> = 1 << 14..1 << 20;
 
-/// Bytes that [`Frames::resync`] skips if they cannot be read: the unit in which the system reads files.
+/// Bytes that [`Frames::resync`] skips if they cannot be read: what a system with small pages reads at once. (With larger
+/// pages, their parts are skipped one after the other.)
 const BLOCK: u64 = 4096;
 
 impl<'a> Frames<'a> {

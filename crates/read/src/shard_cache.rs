@@ -1,7 +1,7 @@
 //! A bounded cache of a split's open shards: each costs two mappings (`vm.max_map_count`) or two file descriptors, in a
 //! store the memory of its index.
 
-use crate::{Result, Shard};
+use crate::{Result, Shard, system};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -72,10 +72,12 @@ impl Place {
     /// Makes the claim of the split `train` one of a process on another machine, written this number of seconds ago.
     fn claim_elsewhere(&self, seconds: u64) {
         let claim = self.bucket().join(".pack-train.lock");
-        let json = fs::read_to_string(&claim).unwrap();
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-        assert!(json.contains(boot.trim()) || json.contains("another"), "{json}");
-        fs::write(&claim, json.replace(boot.trim(), "another")).unwrap();
+        let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&claim).unwrap()).unwrap();
+        // By the boot of the machine, or by a lock on it.
+        let identity = if json["owner"].get("boot").is_some() { "boot" } else { "lock" };
+        assert!(json["owner"][identity].is_string(), "{json}");
+        json["owner"][identity] = "another".into();
+        fs::write(&claim, serde_json::to_vec(&json).unwrap()).unwrap();
         let file = fs::File::options().write(true).open(&claim).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
     }

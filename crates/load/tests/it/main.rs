@@ -25,6 +25,7 @@ mod mixing;
 mod objects;
 mod output;
 mod packing;
+#[cfg(not(shardtool_portable_unix))] // Other systems say nothing of their page cache.
 mod page_cache;
 mod pixel_formats;
 mod pixel_mask;

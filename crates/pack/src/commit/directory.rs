@@ -1,8 +1,8 @@
 //! A folder, and operations on the files and folders in it. Paths are relative to the folder; none of their components
 //! except the last may be a symbolic link.
 
-use crate::Error;
 use crate::error::DestinationError;
+use crate::{Error, system};
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -336,15 +336,15 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        fs::fsync(&self.handle).map_err(|e| Error::io("write", &self.path)(e.into()))
+        system::sync(&self.handle).map_err(Error::io("write", &self.path))
     }
 
-    /// Makes everything on the folder's file system durable.
+    /// Makes the folder and everything in it durable.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn sync_file_system(&self) -> Result<(), Error> {
-        fs::syncfs(&self.handle).map_err(|e| Error::io("write", &self.path)(e.into()))
+    pub(crate) fn sync_tree(&self) -> Result<(), Error> {
+        system::sync_tree(&self.handle).map_err(Error::io("write", &self.path))
     }
 
     /// Returns the folder of a path's last component, and that component.
@@ -365,7 +365,7 @@ impl Directory {
             let handle = match open() {
                 Err(Errno::NOENT) if missing != Missing::Fail => {
                     match fs::mkdirat(&folder.handle, name, Mode::from_raw_mode(0o777)) {
-                        Ok(()) if missing == Missing::CreateDurable => fs::fsync(&folder.handle)?,
+                        Ok(()) if missing == Missing::CreateDurable => system::sync(&folder.handle)?,
                         // If it exists, another thread or process was faster.
                         Ok(()) | Err(Errno::EXIST) => {}
                         Err(e) => return Err(e.into()),

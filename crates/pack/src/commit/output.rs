@@ -176,7 +176,7 @@ impl Output {
                 add_move(&mut moves, Path::new(RECORD));
             }
         }
-        self.files.sync_file_system()?;
+        self.files.sync_tree()?;
         if self.force {
             // The files will no longer be those of one command.
             destination.remove(RECORD)?;

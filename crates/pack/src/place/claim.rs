@@ -321,6 +321,7 @@ fn to_json(content: &Content) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::ProcessIdentity;
 
     #[test]
     fn a_claim_ends_with_its_process_or_after_its_silence() {
@@ -331,9 +332,10 @@ mod tests {
         };
         let mine = Content { owner: Owner::this_process(), silence_seconds: 120, ..Content::default() };
         assert!(!ended(&mine, 0) && !ended(&mine, 121) && ended(&mine, 122));
-        let killed = Content { owner: Owner { start: 1, ..mine.owner.clone() }, ..mine.clone() };
+        let of = |identity| Content { owner: Owner { identity, ..mine.owner.clone() }, ..mine.clone() };
+        let killed = of(ProcessIdentity::of_ended_process());
         assert!(ended(&killed, 0));
-        let elsewhere = Content { owner: Owner { boot: "another".to_owned(), ..killed.owner }, ..mine.clone() };
+        let elsewhere = of(ProcessIdentity::elsewhere());
         assert!(!ended(&elsewhere, 0) && ended(&elsewhere, 122));
         // Not a claim.
         assert!(!ended(&Content::default(), 29) && ended(&Content::default(), 32));

@@ -61,7 +61,8 @@ fn check(result: c_int) -> io::Result<()> {
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the system passes a valid `info` to a handler with `SA_SIGINFO`.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    let errno = system::errno();
+    // SAFETY: the function has no preconditions.
+    let errno = unsafe { (system::ERRNO)() };
     // SAFETY: a valid pointer to this thread's `errno`, which the interrupted code must find unchanged.
     let saved = unsafe { *errno };
     let fault = system::is_fault(code);

@@ -75,8 +75,5 @@ pub(crate) fn is_fault(code: c_int) -> bool {
 /// Whether the code of a signal that a process sent may be that of a fault.
 pub(crate) const SENT_MAY_LOOK_LIKE_A_FAULT: bool = false;
 
-/// Returns this thread's `errno`. Async-signal-safe.
-pub(crate) fn errno() -> *mut c_int {
-    // SAFETY: the function has no preconditions.
-    unsafe { libc::__errno_location() }
-}
+/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
+pub(crate) const ERRNO: unsafe extern "C" fn() -> *mut c_int = libc::__errno_location;

@@ -53,12 +53,8 @@ pub(crate) fn is_fault(code: c_int) -> bool {
 /// address in no mapping, or in a page that is then read from its file.
 pub(crate) const SENT_MAY_LOOK_LIKE_A_FAULT: bool = true;
 
-/// Returns this thread's `errno`. Async-signal-safe.
-pub(crate) fn errno() -> *mut c_int {
-    // SAFETY: the function has no preconditions.
-    #[cfg(target_os = "macos")]
-    return unsafe { libc::__error() };
-    // SAFETY: as above.
-    #[cfg(not(target_os = "macos"))]
-    return unsafe { libc::__errno_location() };
-}
+/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
+#[cfg(target_os = "macos")]
+pub(crate) const ERRNO: unsafe extern "C" fn() -> *mut c_int = libc::__error;
+#[cfg(not(target_os = "macos"))]
+pub(crate) const ERRNO: unsafe extern "C" fn() -> *mut c_int = libc::__errno_location;

@@ -1,7 +1,6 @@
-//! Opens and locks files of a cache, and makes holes in them.
+//! Opens and locks files of a cache.
 
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, flock};
-use std::fs::File;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -33,9 +32,4 @@ pub(super) fn has_name(file: &OwnedFd) -> io::Result<bool> {
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?)
-}
-
-/// Makes a hole.
-pub(super) fn punch(file: &File, start: u64, len: u64) -> io::Result<()> {
-    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
 }

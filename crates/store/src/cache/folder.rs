@@ -1,6 +1,7 @@
 //! The folder of a cache: who uses it, how many bytes it holds.
 
-use super::files::{open, punch, retry, try_lock};
+use super::files::{open, retry, try_lock};
+use super::system;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -44,7 +45,7 @@ impl Folder {
                     let _ = std::fs::remove_file(entry?.path());
                 }
             }
-            folder.check_holes()?;
+            system::check_file_system(&folder.path, super::BLOCK)?;
             folder.count()?;
             retry(|| flock(&folder._lock, FlockOperation::LockShared))?;
         }
@@ -106,30 +107,8 @@ impl Folder {
 
     /// Counts the bytes of all blocks.
     fn count(&self) -> io::Result<()> {
-        let mut bytes = 0;
-        for entry in std::fs::read_dir(self.blocks())? {
-            bytes += entry?.metadata()?.blocks() * 512;
-        }
+        let bytes = system::bytes_of_blocks(&self.blocks())?;
         self.change(|_| bytes).map(drop)
-    }
-
-    /// Returns an error if the file system does not keep holes, which say what a file does not have.
-    fn check_holes(&self) -> io::Result<()> {
-        let path = self.path.join("holes");
-        let _ = std::fs::remove_file(&path);
-        let file = File::from(open(&path)?);
-        let (hole, data) = (super::BLOCK, [1; 4096]);
-        file.write_all_at(&data, 0)?;
-        file.write_all_at(&data, 2 * hole)?;
-        let finds = |at| rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)).ok();
-        let kept = finds(hole) == Some(2 * hole);
-        let removed = punch(&file, 0, hole).is_ok() && finds(0) == Some(2 * hole);
-        let _ = std::fs::remove_file(&path);
-        if kept && removed {
-            return Ok(());
-        }
-        let problem = "the file system keeps no holes in files (ext4, XFS, Btrfs and tmpfs do)";
-        Err(io::Error::new(io::ErrorKind::Unsupported, problem))
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `files` | opens and locks files, makes holes in them |
+//! | `files` | opens and locks files |
 //! | `folder` | the folder: who uses it, how many bytes it holds |
-//! | `blocks` | the blocks of one object, in a sparse file |
+//! | `system` | the blocks of one object: in a sparse file on Linux, in a file for each block elsewhere |
 //! | `claim` | which process requests a block |
 //! | `users` | which contents and blocks the processes will use |
 //! | `room` | which blocks make room for others |
@@ -13,12 +13,13 @@
 //! ```text
 //! DIR/shardtool-cache-1/lock          held by every process that uses the cache
 //!                       used          bytes of all blocks
-//!                       blocks/NAME   a sparse file: the blocks of one object at their offsets, holes for the others
+//!                       blocks/NAME   a sparse file: the blocks of one object at their offsets, holes for the others;
+//!                                     not on Linux: a folder with a file for each block
 //!                       claims/ID     locked while a block is requested
 //!                       users/PID-N   locked by a process: the contents it uses; PID-N.next: the blocks it will use
 //! ```
 //!
-//! The holes of a file say which blocks it has: there is no other table, and so nothing that a killed process could leave in
+//! The holes of a file, or the files of a folder, say which blocks there are: there is no other table, and so nothing that a killed process could leave in
 //! contradiction. A block that was written in part, or that another process removes while it is read, has records whose CRCs
 //! do not match; its reader then requests them from the store. Locks end with the process that holds them. `NAME` contains
 //! checksums of the content, so that a dataset that changes has other names.
@@ -29,18 +30,17 @@
 //! one that no order names: first of one that was itself fetched so, then of any. All others stay, which is the best that can
 //! be done for data that is read once in each epoch. Contents that no running process uses are removed first.
 
-mod blocks;
 mod claim;
 mod files;
 mod folder;
 mod object;
 mod room;
+mod system;
 mod users;
 
 pub use object::{CachedObject, Fetched, Need, Pending};
 
 use crate::stats::{self, add};
-use blocks::BlockFile;
 use folder::Folder;
 use room::Room;
 use std::collections::HashMap;
@@ -49,6 +49,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use system::Blocks;
 use users::Users;
 
 /// Bytes of a block.
@@ -276,8 +277,8 @@ impl Cache {
         generation.known.clone()
     }
 
-    fn block_file(&self, name: &str) -> BlockFile {
-        BlockFile::new(self.0.folder.blocks().join(name), self.0.block)
+    fn blocks_of(&self, name: &str) -> Blocks {
+        Blocks::new(self.0.folder.blocks().join(name), self.0.block)
     }
 }
 

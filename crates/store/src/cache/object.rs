@@ -1,7 +1,7 @@
 //! An object that is read through a cache.
 
-use super::blocks::BlockFile;
 use super::claim::Claim;
+use super::system::Blocks;
 use super::{Cache, FETCHED_BY_READERS, Process, block_id, count_hit, key, room};
 use crate::Object;
 use crate::request::in_background;
@@ -22,7 +22,7 @@ pub struct CachedObject {
     cache: Cache,
     name: Arc<str>,
     key: u64,
-    file: Arc<BlockFile>,
+    file: Arc<Blocks>,
 }
 
 /// A block that this process is requesting.
@@ -49,7 +49,7 @@ impl Cache {
     /// Returns an object that is read through the cache. `name` identifies its content, and consists of letters, digits, `-`
     /// and `.`: another content must have another name.
     pub fn object(&self, object: Object, name: &str) -> CachedObject {
-        let file = Arc::new(self.block_file(name));
+        let file = Arc::new(self.blocks_of(name));
         CachedObject { object, cache: self.clone(), name: name.into(), key: key(name), file }
     }
 }

@@ -49,7 +49,7 @@ impl Room {
                 self.files.push(name);
                 continue;
             }
-            if let Ok(bytes) = cache.block_file(&name).unlink() {
+            if let Ok(bytes) = cache.blocks_of(&name).unlink() {
                 cache.release(bytes);
                 return true;
             }
@@ -88,7 +88,7 @@ impl Room {
             else {
                 return false;
             };
-            let file = cache.block_file(&name);
+            let file = cache.blocks_of(&name);
             let drawn = self.draw(file.end()).and_then(|block| file.next(block).or_else(|| file.next(0)));
             match drawn {
                 Some(block) if allowed(block_id(key(&name), block)) && remove(cache, &name, block) => return true,
@@ -120,7 +120,7 @@ impl Room {
 /// Removes a block, unless another process is writing or removing it. Returns whether it did.
 pub(super) fn remove(cache: &Cache, name: &str, block: u64) -> bool {
     let Ok(Some(_claim)) = Claim::new(&cache.0.folder.claims(), block_id(key(name), block)) else { return false };
-    let removed = cache.block_file(name).remove(block);
+    let removed = cache.blocks_of(name).remove(block);
     removed.is_ok_and(|bytes| {
         cache.release(bytes);
         bytes > 0

@@ -1,31 +1,64 @@
-//! The blocks of one object, in a sparse file.
+//! Linux: the blocks of one object are a sparse file, whose holes say which blocks it does not have.
 
-use super::files::{open, punch};
+use super::super::files::open;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{Mode, OFlags, SeekFrom, seek};
+use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The first bytes of a block are written last, so that a block that begins with data is whole. More than the unit in which a
-/// file system keeps holes.
+/// The first bytes of a block are written last, so that a block that begins with data is whole. At least the unit in which a file
+/// system keeps holes, which is at most a page, and pages are at most 64 KiB.
 const HEAD: usize = 64 << 10;
 
-/// A file in the cache, which exists when its first block is written.
+/// Returns an error if the file system of a folder does not keep holes of `block` bytes.
+pub(in crate::cache) fn check_file_system(folder: &Path, block: u64) -> io::Result<()> {
+    let path = folder.join("holes");
+    let _ = std::fs::remove_file(&path);
+    let file = File::from(open(&path)?);
+    let data = [1; 4096];
+    file.write_all_at(&data, 0)?;
+    file.write_all_at(&data, 2 * block)?;
+    let finds = |at| seek(&file, SeekFrom::Data(at)).ok();
+    let kept = finds(block) == Some(2 * block);
+    let removed = punch(&file, 0, block).is_ok() && finds(0) == Some(2 * block);
+    let _ = std::fs::remove_file(&path);
+    if kept && removed {
+        return Ok(());
+    }
+    let problem = "the file system keeps no holes in files (ext4, XFS, Btrfs and tmpfs do)";
+    Err(io::Error::new(io::ErrorKind::Unsupported, problem))
+}
+
+/// Returns the bytes of all blocks in a folder.
+pub(in crate::cache) fn bytes_of_blocks(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        bytes += entry?.metadata()?.blocks() * 512;
+    }
+    Ok(bytes)
+}
+
+/// Makes a hole.
+fn punch(file: &File, start: u64, len: u64) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
+}
+
+/// The blocks of one object in the cache: a file, which exists when its first block is written.
 #[derive(Debug)]
-pub(super) struct BlockFile {
+pub(in crate::cache) struct Blocks {
     path: PathBuf,
     file: OnceLock<File>,
     block: u64,
 }
 
-impl BlockFile {
-    pub(super) fn new(path: PathBuf, block: u64) -> Self {
-        BlockFile { path, file: OnceLock::new(), block }
+impl Blocks {
+    pub(in crate::cache) fn new(path: PathBuf, block: u64) -> Self {
+        Blocks { path, file: OnceLock::new(), block }
     }
 
     /// Returns the file, if this or another process has written a block.
@@ -39,19 +72,19 @@ impl BlockFile {
     }
 
     /// Returns whether the file has a block.
-    pub(super) fn has(&self, block: u64) -> bool {
+    pub(in crate::cache) fn has(&self, block: u64) -> bool {
         let start = block * self.block;
         self.file().is_some_and(|file| seek(file, SeekFrom::Data(start)) == Ok(start))
     }
 
     /// Returns the first block at or after `block` that the file has.
-    pub(super) fn next(&self, block: u64) -> Option<u64> {
+    pub(in crate::cache) fn next(&self, block: u64) -> Option<u64> {
         let data = seek(self.file()?, SeekFrom::Data(block * self.block)).ok()?;
         Some(data / self.block)
     }
 
     /// Returns the number of blocks up to the last one that was ever written.
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::cache) fn end(&self) -> u64 {
         self.len().div_ceil(self.block)
     }
 
@@ -60,7 +93,7 @@ impl BlockFile {
     }
 
     /// Reads part of one block. Returns whether the file had the block before and after.
-    pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> bool {
+    pub(in crate::cache) fn read(&self, range: Range<u64>, out: &mut [u8]) -> bool {
         let block = range.start / self.block;
         self.has(block)
             && self.file().is_some_and(|file| file.read_exact_at(out, range.start).is_ok())
@@ -70,7 +103,7 @@ impl BlockFile {
     /// Appends a range to an empty buffer, without making its bytes zeros first. Returns whether the file has all of its blocks;
     /// otherwise, the buffer may hold any part of it. (A block that is written at the same time may be holes here. It then
     /// fails its check, and is read again.)
-    pub(super) fn append(&self, range: &Range<u64>, buffer: &mut Vec<u8>) -> bool {
+    pub(in crate::cache) fn append(&self, range: &Range<u64>, buffer: &mut Vec<u8>) -> bool {
         let length = (range.end - range.start) as usize;
         let Some(file) = self.file() else { return false };
         while buffer.len() < length {
@@ -89,7 +122,7 @@ impl BlockFile {
     ///
     /// # Errors
     /// Those of the system. The file then has nothing of the block.
-    pub(super) fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
+    pub(in crate::cache) fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
         let file = match self.file() {
             Some(file) => file,
             None => {
@@ -106,7 +139,7 @@ impl BlockFile {
     }
 
     /// Removes a block, also one that a killed process has written in part. Returns its bytes; 0 if the file has nothing of it.
-    pub(super) fn remove(&self, block: u64) -> io::Result<u64> {
+    pub(in crate::cache) fn remove(&self, block: u64) -> io::Result<u64> {
         let Some(file) = self.file().filter(|_| self.next(block) == Some(block)) else { return Ok(0) };
         let start = block * self.block;
         punch(file, start, self.block)?;
@@ -114,7 +147,7 @@ impl BlockFile {
     }
 
     /// Removes the file. Returns the bytes that became free.
-    pub(super) fn unlink(&self) -> io::Result<u64> {
+    pub(in crate::cache) fn unlink(&self) -> io::Result<u64> {
         let bytes = std::fs::symlink_metadata(&self.path)?.blocks() * 512;
         std::fs::remove_file(&self.path)?;
         Ok(bytes)

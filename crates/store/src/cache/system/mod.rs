@@ -1,0 +1,16 @@
+//! How the blocks of one object lie on a disk, by what the operating system has.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `linux` | a sparse file |
+//! | `portable` | a folder with a file for each block |
+
+#[cfg(all(target_os = "linux", not(shardtool_portable_unix)))]
+mod linux;
+#[cfg(not(all(target_os = "linux", not(shardtool_portable_unix))))]
+mod portable;
+
+#[cfg(all(target_os = "linux", not(shardtool_portable_unix)))]
+pub(super) use linux::*;
+#[cfg(not(all(target_os = "linux", not(shardtool_portable_unix))))]
+pub(super) use portable::*;

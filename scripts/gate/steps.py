@@ -41,6 +41,8 @@ STEPS = [
     # These need no Rust: they run while Cargo builds.
     Step("mutants", needs=("install",)),
     Step("ptx", needs=("install",)),
+    # In a build folder of its own, so that it waits for no other step.
+    Step("darwin", needs=("install",)),
     # The longest first, so that none is left alone at the end.
     Step("rust", needs=_BUILT),
     Step("torch", needs=_BOTH),

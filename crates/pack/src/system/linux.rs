@@ -82,7 +82,10 @@ mod tests {
         let pid = child.id();
         let owner = ProcessIdentity { start: running(pid).unwrap(), ..here };
         assert!(!owner.has_ended(pid));
-        assert!(ProcessIdentity { start: owner.start + 1, ..owner.clone() }.has_ended(pid), "another process has its id");
+        assert!(
+            ProcessIdentity { start: owner.start + 1, ..owner.clone() }.has_ended(pid),
+            "another process has its id"
+        );
         child.kill().unwrap();
         while running(pid).is_some() {
             std::thread::yield_now();

@@ -41,7 +41,7 @@ STEPS = [
     # These need no Rust: they run while Cargo builds.
     Step("mutants", needs=("install",)),
     Step("ptx", needs=("install",)),
-    # In a build folder of its own, so that it waits for no other step.
+    # In a separate build folder, so that it waits for no other step.
     Step("darwin", needs=("install",)),
     # The longest first, so that none is left alone at the end.
     Step("rust", needs=_BUILT),

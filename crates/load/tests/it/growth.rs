@@ -89,7 +89,7 @@ fn consumer_that_keeps_one_batch_gets_no_extra_memory() {
     assert!(loader.notices().is_empty());
 }
 
-#[cfg(not(shardtool_portable_unix))] // Files below `/proc` of its own.
+#[cfg(not(shardtool_portable_unix))] // Only Linux reads memory from files.
 #[test]
 fn growth_stops_at_90_percent_of_the_limit_and_continues_when_memory_is_freed() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn replicas_of_one_process_grow_independently() {
     assert_eq!(all.len(), 40, "every sample of the epoch once");
 }
 
-#[cfg(not(shardtool_portable_unix))] // Files below `/proc` of its own.
+#[cfg(not(shardtool_portable_unix))] // Only Linux reads memory from files.
 #[test]
 fn replica_that_keeps_no_batch_is_served_when_another_one_reaches_the_limit() {
     let folder = tempfile::tempdir().unwrap();

@@ -47,7 +47,7 @@ pub(crate) fn sync_tree(folder: &OwnedFd) -> io::Result<()> {
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct ProcessIdentity {
-    /// 32 hexadecimal digits of the name; empty if there is no file.
+    /// 32 hexadecimal digits of the name; empty without a file.
     lock: String,
     /// Of this process.
     #[serde(skip)]
@@ -108,7 +108,7 @@ fn path(lock: &str) -> PathBuf {
     std::env::temp_dir().join(format!("shardtool-process-{lock}"))
 }
 
-/// Creates and locks a file. A process that looks between the two takes this one for an ended one, but nobody knows the name yet.
+/// Creates and locks a file. A process that looks between the two takes this one for an ended one, but no other process knows the name yet.
 fn hold(path: PathBuf) -> io::Result<Held> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     let held = Held { path, _file: file };

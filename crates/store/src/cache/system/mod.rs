@@ -1,4 +1,4 @@
-//! How the blocks of one object lie on a disk, by what the operating system has.
+//! How the blocks of one object are stored on a disk, which depends on the operating system.
 //!
 //! | module | contents |
 //! |---|---|

@@ -21,8 +21,14 @@
 
 // Checked here because every crate that touches files depends on this one. The modules `system` of the crates are written for
 // these systems; other processors are not tested.
-#[cfg(not(all(any(target_os = "linux", target_os = "macos"), any(target_arch = "x86_64", target_arch = "aarch64"))))]
-compile_error!("shardtool supports Linux and macOS on x86-64 and aarch64 only");
+#[cfg(not(all(
+    target_endian = "little",
+    any(
+        all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")),
+        all(target_os = "macos", target_arch = "aarch64")
+    )
+)))]
+compile_error!("shardtool supports Linux on x86-64 and aarch64, and macOS on Apple silicon only");
 
 pub mod array;
 mod chain;

@@ -8,15 +8,15 @@
 //! function without that feature, such as `array::map`, only by chance, and it does not inline a large function that is
 //! called in several places.
 
-// Calls of functions that need AVX2.
+// Calls of functions that need AVX2; loads take pointers.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
 
-use super::axis_filter::PRECISION;
+use super::axis_filter::{AT_ONCE, PRECISION};
 use super::kernel::{Kernel, ROW_PADDING};
 use super::weights::{AxisWeights, LOW_BITS, WeightPair};
-use crate::avx2::{load_16, load_32, store_16, store_32};
+use crate::avx2::{load_32, store_16, store_32};
 use crate::cpu::Avx2;
 
 impl Kernel<WeightPair, 2> for Avx2 {
@@ -39,9 +39,10 @@ impl Kernel<WeightPair, 2> for Avx2 {
 /// Resizes two rows horizontally, one in each half of the registers, four result pixels at a time.
 #[target_feature(enable = "avx2")]
 fn horizontal(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, out: [&mut [u8]; 2]) {
-    match columns.taps() {
-        2 => horizontal_pairs::<1>(rows, columns, out),
-        4 => horizontal_pairs::<2>(rows, columns, out),
+    match columns.groups() {
+        1 => horizontal_pairs::<1>(rows, columns, out),
+        2 => horizontal_pairs::<2>(rows, columns, out),
+        3 => horizontal_pairs::<3>(rows, columns, out),
         _ => horizontal_pairs::<0>(rows, columns, out),
     }
 }
@@ -56,16 +57,23 @@ fn horizontal_pairs<const PAIRS: usize>(
     // Packs four pixels, each in the lower three of four bytes.
     let pack = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
     let pack = _mm256_broadcastsi128_si256(pack);
-    let last = columns.len() - 1;
-    for i in (0..columns.len()).step_by(4) {
-        let mut sums = [_mm256_setzero_si256(); 4];
-        for (k, sum) in sums.iter_mut().enumerate() {
-            *sum = pixel::<PAIRS>(rows, columns, (i + k).min(last));
+    let groups = if PAIRS == 0 { columns.groups() } else { PAIRS };
+    assert_eq!(groups, columns.groups());
+    // All loads of `pixel` are inside these bounds, so that they are checked once.
+    let needed = 3 * columns.last_start() + 12 * (groups.div_ceil(2) - 1) + 16;
+    assert!(rows.iter().all(|row| row.len() >= needed));
+    let rows = rows.map(<[u8]>::as_ptr);
+    let (starts, weights) = (columns.starts().as_chunks::<AT_ONCE>().0, columns.all_weights());
+    for (i, (starts, weights)) in starts.iter().zip(weights.chunks_exact(AT_ONCE * groups)).enumerate() {
+        let mut sums = [_mm256_setzero_si256(); AT_ONCE];
+        for ((sum, start), weights) in sums.iter_mut().zip(starts).zip(weights.chunks_exact(groups)) {
+            // SAFETY: no start is above the last one, and there are `groups` weights: the loads are inside the rows (asserted above).
+            *sum = unsafe { pixel::<PAIRS>(rows, 3 * *start as usize, weights) };
         }
         let four = _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]), _mm256_packs_epi32(sums[2], sums[3]));
         let four = _mm256_shuffle_epi8(four, pack);
-        store_16(_mm256_castsi256_si128(four), &mut out_a[3 * i..]);
-        store_16(_mm256_extracti128_si256::<1>(four), &mut out_b[3 * i..]);
+        store_16(_mm256_castsi256_si128(four), &mut out_a[3 * AT_ONCE * i..]);
+        store_16(_mm256_extracti128_si256::<1>(four), &mut out_b[3 * AT_ONCE * i..]);
     }
 }
 
@@ -116,20 +124,24 @@ fn load_4(bytes: &[u8]) -> __m128i {
     _mm_cvtsi32_si128(i32::from_le_bytes(bytes[..4].as_chunks().0[0]))
 }
 
-/// Computes red, green and blue of result pixel `i` in both rows, as 32-bit numbers.
+/// Computes red, green and blue of a result pixel in both rows, as 32-bit numbers, from source pixels at byte `start`, with
+/// `PAIRS` pairs of weights, or any number if that is 0.
+///
+/// # Safety
+/// 16 bytes must follow the first pixel of every second pair of weights in each row.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn pixel<const PAIRS: usize>(rows: [&[u8]; 2], columns: &AxisWeights<WeightPair>, i: usize) -> __m256i {
+unsafe fn pixel<const PAIRS: usize>([a, b]: [*const u8; 2], start: usize, weights: &[WeightPair]) -> __m256i {
+    let weights = if PAIRS == 0 { weights } else { &weights[..PAIRS] };
     // Interleaves red, green and blue of pixels 0 and 1, and of pixels 2 and 3, as 16-bit numbers.
     let first = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
     let second = _mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
     let (first, second) = (_mm256_broadcastsi128_si256(first), _mm256_broadcastsi128_si256(second));
-    let weights = columns.weights(i);
-    let weights = if PAIRS == 0 { weights } else { &weights[..PAIRS] };
-    let start = 3 * columns.start(i);
     let (mut high, mut low) = (_mm256_setzero_si256(), _mm256_set1_epi32(1 << (PRECISION - 1)));
     for (q, pairs) in weights.chunks(2).enumerate() {
-        let (a, b) = (load_16(&rows[0][start + 12 * q..]), load_16(&rows[1][start + 12 * q..]));
+        let at = start + 12 * q;
+        // SAFETY: the caller's promise; these loads need no alignment.
+        let (a, b) = unsafe { (_mm_loadu_si128(a.add(at).cast()), _mm_loadu_si128(b.add(at).cast())) };
         let both = _mm256_set_m128i(b, a);
         add(&mut high, &mut low, _mm256_shuffle_epi8(both, first), pairs[0]);
         if let Some(pair) = pairs.get(1) {

@@ -2,7 +2,7 @@
 """Compares the rates of training recipes with those of torchvision v2 in a DataLoader, and of DALI, alternately, in one run.
 
     python benches/python/recipes.py PHOTOS [--rounds N] [--workers N] [--copies N] [--recipe NAME]
-        [--dali INTERPRETER]
+        [--dali INTERPRETER] [--simd LEVEL]
 
 PHOTOS is a folder of class folders of JPEGs. Run it with an interpreter that has torch, torchvision and the wheel. Recipes:
 
@@ -29,11 +29,13 @@ samples. Batches that workers have ready when the first one arrives count, which
 least some hundred photographs. From `detr` on, a batch of both sides is compared without random steps before the first round
 (recipes_check.py has the tolerances). Prints one JSON object per check, side and round, then the median of the ratios. `--dali`
 names an interpreter that has DALI (scripts/python-env dali): its pipelines (recipes_dali.py) run on the CPU as well, with as many
-threads, and without boxes in `detection`. Where DALI has no operator, its object has the `reason` in place of a rate.
+threads, and without boxes in `detection`. Where DALI has no operator, its object has the `reason` in place of a rate. `--simd`
+runs our side also with fewer vector instructions, as SHARDTOOL_SIMD allows (avx2, portable): ratios to the peer are printed for them too.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -44,6 +46,8 @@ from recipes_data import CONTENTS, batch_of, pack, records_of
 
 #: Those that are compared by default.
 RECIPES = [recipe for recipe in CONTENTS if recipe != "crop"]
+#: Vector instructions of our side.
+SIMD = ["avx2", "portable", "neon"]
 #: Those whose values are compared.
 COMPARED = RECIPES[RECIPES.index("detr") :]
 
@@ -56,6 +60,8 @@ def side(arguments: argparse.Namespace) -> None:
 
         print(json.dumps(differences(recipe, records, arguments.dataset)))
         return
+    if arguments.side in SIMD:
+        os.environ["SHARDTOOL_SIMD"] = arguments.side
     if arguments.side == "theirs":
         import recipes_torchvision
 
@@ -89,6 +95,9 @@ def compare(recipe: str, commands: dict[str, list[str]], rounds: int) -> None:
     if "scaled" in ratios:
         for which in [which for which in ("theirs", "dali") if which in ratios]:
             ratios[f"{which}, by scaled"] = [b / a for a, b in zip(ratios["scaled"], ratios[which])]
+    for level in [which for which in ratios if which in SIMD]:
+        for which in [which for which in ("theirs", "dali") if which in ratios]:
+            ratios[f"{which}, by {level}"] = [b / a for a, b in zip(ratios[level], ratios[which])]
     for which, of in ratios.items():
         ratio = {"recipe": recipe, "peer": which, "ratio": round(statistics.median(of), 2)}
         print(json.dumps({**ratio, "of": [round(r, 2) for r in of]}), flush=True)
@@ -101,6 +110,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--copies", type=int, default=1, help="how often each photograph occurs")
     parser.add_argument("--dali", help="an interpreter with DALI")
+    parser.add_argument("--simd", action="append", default=[], choices=SIMD, help="our side also with at most these vector instructions")
     parser.add_argument("--recipe", action="append", choices=["crop", *RECIPES])
     for hidden in ("--side", "--list", "--dataset"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
@@ -124,6 +134,8 @@ def main() -> int:
                 pack(records, content, dataset)
             own = [sys.executable, __file__, "--list", str(names), "--dataset", str(dataset), "--recipe", recipe]
             commands = {which: [*own, "--workers", workers, "--side", which] for which in ("ours", "theirs")}
+            for level in arguments.simd:
+                commands[level] = [*own, "--workers", workers, "--side", level]
             if recipe == "crop":
                 commands["scaled"] = [*own, "--workers", workers, "--side", "scaled"]
             if arguments.dali:

@@ -5,6 +5,18 @@
 
 use shardtool_host::simd::{Simd, allowed_simd};
 
+/// Proof that the processor has SSE4.1.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sse41(());
+
+#[cfg(target_arch = "x86_64")]
+impl Sse41 {
+    pub(crate) fn detect() -> Option<Self> {
+        (allowed_simd() >= Simd::Sse41 && is_x86_feature_detected!("sse4.1")).then_some(Sse41(()))
+    }
+}
+
 /// Proof that the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]

@@ -58,8 +58,9 @@
 //! | `avx2` | loads and stores of vectors |
 //! | `cpu` | detection of instruction sets |
 //!
-//! `unsafe` occurs only in `avx2`, `resize::separable_avx2`, `resize::separable_avx512`, `resize::separable_neon`,
-//! `normalize::avx2`, `normalize::neon`, `operation::vectorised`, and, with the feature `libwebp`, `codecs::libwebp`.
+//! `unsafe` occurs only in `avx2`, `resize::separable_sse41`, `resize::separable_avx2`, `resize::separable_avx512`,
+//! `resize::separable_neon`, `normalize::avx2`, `normalize::neon`, `operation::vectorised`, and, with the feature `libwebp`,
+//! `codecs::libwebp`.
 //!
 //! # Features
 //!

@@ -14,6 +14,8 @@ pub enum Simd {
     Portable,
     /// NEON (aarch64).
     Neon,
+    /// SSE4.1 (x86-64).
+    Sse41,
     /// AVX2, and what all processors with it have: FMA, F16C, BMI1, BMI2, LZCNT and MOVBE (x86-64).
     Avx2,
     /// AVX-512 (x86-64).
@@ -23,7 +25,7 @@ pub enum Simd {
 impl Simd {
     /// All of this architecture.
     #[cfg(target_arch = "x86_64")]
-    pub const ALL: &[Simd] = &[Simd::Portable, Simd::Avx2, Simd::Avx512];
+    pub const ALL: &[Simd] = &[Simd::Portable, Simd::Sse41, Simd::Avx2, Simd::Avx512];
     /// All of this architecture.
     #[cfg(target_arch = "aarch64")]
     pub const ALL: &[Simd] = &[Simd::Portable, Simd::Neon];
@@ -37,6 +39,7 @@ impl Simd {
         match self {
             Simd::Portable => "portable",
             Simd::Neon => "neon",
+            Simd::Sse41 => "sse4.1",
             Simd::Avx2 => "avx2",
             Simd::Avx512 => "avx512",
         }

@@ -5,6 +5,11 @@
 
 use shardtool_host::simd::{Simd, allowed_simd};
 
+/// Proof that the processor has SSE4.1.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sse41(());
+
 /// Proof that the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +33,9 @@ pub(crate) struct Neon(());
 /// The instruction sets that a decoder uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuFeatures {
+    /// For the full-size inverse transform and pixels.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) sse41: Option<Sse41>,
     /// For inverse transforms and pixels.
     #[cfg(target_arch = "x86_64")]
     pub(crate) avx2: Option<Avx2>,
@@ -45,6 +53,8 @@ impl CpuFeatures {
     /// No instruction set beyond the compilation target's.
     pub(crate) const PORTABLE: CpuFeatures = CpuFeatures {
         #[cfg(target_arch = "x86_64")]
+        sse41: None,
+        #[cfg(target_arch = "x86_64")]
         avx2: None,
         #[cfg(target_arch = "x86_64")]
         avx512: None,
@@ -61,6 +71,7 @@ impl CpuFeatures {
         let bmi2 = bmi2 && is_x86_feature_detected!("lzcnt") && is_x86_feature_detected!("movbe");
         let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
         CpuFeatures {
+            sse41: (most >= Simd::Sse41 && is_x86_feature_detected!("sse4.1")).then_some(Sse41(())),
             avx2: (most >= Simd::Avx2 && is_x86_feature_detected!("avx2")).then_some(Avx2(())),
             avx512: (most >= Simd::Avx512 && avx512).then_some(Avx512(())),
             bmi2: (most >= Simd::Avx2 && bmi2).then_some(Bmi2()),
@@ -81,6 +92,8 @@ impl CpuFeatures {
             all,
             #[cfg(target_arch = "x86_64")]
             CpuFeatures { avx512: None, ..all },
+            #[cfg(target_arch = "x86_64")]
+            CpuFeatures { avx512: None, avx2: None, ..all },
         ]
     }
 
@@ -88,7 +101,7 @@ impl CpuFeatures {
     #[cfg(test)]
     pub(crate) fn has_vectors(&self) -> bool {
         #[cfg(target_arch = "x86_64")]
-        return self.avx2.is_some();
+        return self.sse41.is_some();
         #[cfg(target_arch = "aarch64")]
         return self.neon.is_some();
     }

@@ -24,7 +24,7 @@
 //! | `strip` | [`strip_metadata`]: the same image without metadata; whether it has a position or a thumbnail |
 //!
 //! Modules import only from modules above them in this table; `multiscan` uses `blocks`. Only documentation links point down.
-//! Inside the folders there are two circles, of vector code and its portable counterpart: `pixels::avx2`, `pixels::avx512` and `pixels::neon`
+//! Inside the folders there are two circles, of vector code and its portable counterpart: `pixels::sse41`, `avx2`, `avx512` and `neon`
 //! use the constants of `pixels::color`, which calls them, and likewise the `transform` modules call each other by methods of tokens.
 //!
 //! `unsafe` is confined to `entropy`, whose modules state the invariants of their unchecked accesses, and to the vector code in

@@ -5,7 +5,7 @@
 //! | `apply` | writes the result of a geometry into the batch |
 //! | `separable` | the two passes of a separable filter, for 8-bit pixels |
 //! | `kernel` | what of them depends on the processor |
-//! | `separable_portable`, `separable_avx2`, `separable_avx512`, `separable_neon` | their arithmetic |
+//! | `separable_portable`, `separable_sse41`, `separable_avx2`, `separable_avx512`, `separable_neon` | their arithmetic |
 //! | `separable_deep` | the same for 16-bit pixels |
 //! | `axis_filter` | the filter along one axis, and its weights |
 //! | `weights` | these weights, grouped for a kernel |
@@ -26,6 +26,8 @@ mod separable_deep;
 #[cfg(target_arch = "aarch64")]
 mod separable_neon;
 mod separable_portable;
+#[cfg(target_arch = "x86_64")]
+mod separable_sse41;
 mod weights;
 
 use crate::error::Error;

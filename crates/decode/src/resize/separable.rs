@@ -8,14 +8,14 @@
 use super::axis_filter::AxisFilter;
 use super::kernel::{Kernel, ROW_PADDING};
 use super::separable_portable::Portable;
+use super::weights::{AxisWeights, WeightGroup};
 #[cfg(target_arch = "x86_64")]
-use super::weights::WeightQuad;
-use super::weights::{AxisWeights, WeightGroup, WeightPair};
+use super::weights::{WeightPair, WeightQuad};
 use super::{Filter, Flip, ResizeSource};
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::Neon;
 #[cfg(target_arch = "x86_64")]
-use crate::cpu::{Avx2, Avx512};
+use crate::cpu::{Avx2, Avx512, Sse41};
 
 /// Rows of the ring begin at multiples of this number of bytes, up to which vector instructions may read them.
 const ROW_ALIGNMENT: usize = 64;
@@ -24,15 +24,17 @@ const ROW_ALIGNMENT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Separable {
     #[cfg(target_arch = "x86_64")]
+    sse41: Option<Sse41>,
+    #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
     #[cfg(target_arch = "x86_64")]
     avx512: Option<Avx512>,
     #[cfg(target_arch = "aarch64")]
     neon: Option<Neon>,
+    #[cfg(target_arch = "x86_64")]
     pairs: Passes<WeightPair, 2>,
     #[cfg(target_arch = "x86_64")]
     quads: Passes<WeightQuad, 4>,
-    #[cfg(target_arch = "aarch64")]
     whole: Passes<[i32; 2], 4>,
 }
 
@@ -40,15 +42,17 @@ impl Default for Separable {
     fn default() -> Self {
         Separable {
             #[cfg(target_arch = "x86_64")]
+            sse41: Sse41::detect(),
+            #[cfg(target_arch = "x86_64")]
             avx2: Avx2::detect(),
             #[cfg(target_arch = "x86_64")]
             avx512: Avx512::detect(),
             #[cfg(target_arch = "aarch64")]
             neon: Neon::detect(),
+            #[cfg(target_arch = "x86_64")]
             pairs: Passes::default(),
             #[cfg(target_arch = "x86_64")]
             quads: Passes::default(),
-            #[cfg(target_arch = "aarch64")]
             whole: Passes::default(),
         }
     }
@@ -75,11 +79,17 @@ impl Separable {
         if let Some(avx2) = self.avx2 {
             return self.pairs.resize::<C, _>(avx2, source, filter, size, flip, out);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(sse41) = self.sse41
+            && C == 3
+        {
+            return self.pairs.resize::<C, _>(sse41, source, filter, size, flip, out);
+        }
         #[cfg(target_arch = "aarch64")]
         if let Some(neon) = self.neon {
             return self.whole.resize::<C, _>(neon, source, filter, size, flip, out);
         }
-        self.pairs.resize::<C, _>(Portable, source, filter, size, flip, out);
+        self.whole.resize::<C, _>(Portable, source, filter, size, flip, out);
     }
 }
 
@@ -208,7 +218,8 @@ mod tests {
         let mut kernels = [
             ("AVX-512", Separable::default()),
             ("AVX2", Separable { avx512: None, ..Separable::default() }),
-            ("portable", Separable { avx512: None, avx2: None, ..Separable::default() }),
+            ("SSE4.1", Separable { avx512: None, avx2: None, ..Separable::default() }),
+            ("portable", Separable { avx512: None, avx2: None, sse41: None, ..Separable::default() }),
         ];
         #[cfg(target_arch = "aarch64")]
         let mut kernels =

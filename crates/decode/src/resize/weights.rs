@@ -8,6 +8,7 @@ pub(crate) const LOW_BITS: u32 = 11;
 
 /// Two neighbouring weights, each `high * 2^LOW_BITS + low`. The parts of the first weight are in the lower 16 bits and
 /// those of the second in the upper 16 bits: the operand layout of `pmaddwd`.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WeightPair {
     pub(crate) high: i32,
@@ -26,6 +27,7 @@ pub(crate) trait WeightGroup: Copy + Default {
     fn new(weights: &[i32]) -> Self;
 }
 
+#[cfg(target_arch = "x86_64")]
 impl WeightGroup for WeightPair {
     const TAPS: usize = 2;
 
@@ -42,16 +44,6 @@ impl WeightGroup for [i32; 2] {
 
     fn new(weights: &[i32]) -> Self {
         [weights[0], weights[1]]
-    }
-}
-
-impl WeightPair {
-    /// Returns the two weights.
-    pub(crate) fn weights(self) -> [i32; 2] {
-        let join = |high: i32, low: i32| (high << LOW_BITS) + low;
-        // The first weight's parts are signed as well.
-        let first = |both: i32| both << 16 >> 16;
-        [join(first(self.high), first(self.low)), join(self.high >> 16, self.low >> 16)]
     }
 }
 
@@ -204,7 +196,7 @@ mod tests {
     /// 7 to 25, bicubic weighs the first source pixel with 0 before it weighs it with less.
     #[test]
     fn starts_never_decrease() {
-        let mut weights = AxisWeights::<WeightPair>::default();
+        let mut weights = AxisWeights::<[i32; 2]>::default();
         for filter in [Filter::Bilinear, Filter::Bicubic, Filter::Lanczos] {
             for limit in 1..100 {
                 for n in 1..120 {

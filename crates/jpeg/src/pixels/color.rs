@@ -60,10 +60,11 @@ fn with_black(inks: [u8; 3], k: u8) -> [u8; 3] {
 /// As [`convert`], of the first three components.
 fn convert_three(cpu: &CpuFeatures, conversion: Conversion, rows: [&[u8]; 3], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    match (cpu.avx2, cpu.avx512) {
-        (_, Some(avx512)) => return avx512.convert_to_rgb(conversion, rows, out),
-        (Some(avx2), None) => return avx2.convert_to_rgb(conversion, rows, out),
-        (None, None) => {}
+    match (cpu.sse41, cpu.avx2, cpu.avx512) {
+        (_, _, Some(avx512)) => return avx512.convert_to_rgb(conversion, rows, out),
+        (_, Some(avx2), None) => return avx2.convert_to_rgb(conversion, rows, out),
+        (Some(sse41), None, None) => return sse41.convert_to_rgb(conversion, rows, out),
+        (None, None, None) => {}
     }
     #[cfg(target_arch = "aarch64")]
     if let Some(neon) = cpu.neon {

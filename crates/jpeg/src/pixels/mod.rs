@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `upsample` | subsampled components to one sample for each pixel |
 //! | `color` | samples to RGB or grey |
-//! | `avx2`, `avx512` | both with AVX2 and with AVX-512, by the operations of `simd` |
+//! | `sse41`, `avx2`, `avx512` | both with SSE4.1, AVX2 and AVX-512, by the operations of `simd` |
 //! | `neon` | both with NEON |
 //! | `writer` | the rows of samples that are still needed, and the rows of pixels that are complete |
 
@@ -17,6 +17,8 @@ mod color;
 mod neon;
 #[cfg(target_arch = "x86_64")]
 mod simd;
+#[cfg(target_arch = "x86_64")]
+mod sse41;
 mod upsample;
 pub(crate) mod writer;
 

@@ -1,5 +1,5 @@
-//! Upsampling and conversion of colours for vectors of any width. AVX2 and AVX-512 compute the same operations, so they are
-//! expanded from one macro.
+//! Upsampling and conversion of colours for vectors of any width. SSE4.1, AVX2 and AVX-512 compute the same operations, so they
+//! are expanded from one macro.
 
 /// Defines upsampling and the conversion of colours, as methods of a token. The caller has the intrinsics in scope without their
 /// prefixes, of which those for half a vector are `loadu_half` and `cvtepu8_epi16`, and a function `convert` that stores pixels.

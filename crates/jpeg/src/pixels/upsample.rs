@@ -15,10 +15,11 @@ pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
 /// instructions, both slices must have as many bytes more as `pixels/simd.rs` and `pixels/neon.rs` say, of which those of `out` may be overwritten.
 pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    match (cpu.avx2, cpu.avx512) {
-        (_, Some(avx512)) => return avx512.upsample_across(row, n, out),
-        (Some(avx2), None) => return avx2.upsample_across(row, n, out),
-        (None, None) => {}
+    match (cpu.sse41, cpu.avx2, cpu.avx512) {
+        (_, _, Some(avx512)) => return avx512.upsample_across(row, n, out),
+        (_, Some(avx2), None) => return avx2.upsample_across(row, n, out),
+        (Some(sse41), None, None) => return sse41.upsample_across(row, n, out),
+        (None, None, None) => {}
     }
     #[cfg(target_arch = "aarch64")]
     if let Some(neon) = cpu.neon {
@@ -42,10 +43,11 @@ pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
 /// `far`. As for [`across`], the slices must be longer with vector instructions.
 pub(crate) fn both(cpu: &CpuFeatures, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    match (cpu.avx2, cpu.avx512) {
-        (_, Some(avx512)) => return avx512.upsample_both(near, far, n, out),
-        (Some(avx2), None) => return avx2.upsample_both(near, far, n, out),
-        (None, None) => {}
+    match (cpu.sse41, cpu.avx2, cpu.avx512) {
+        (_, _, Some(avx512)) => return avx512.upsample_both(near, far, n, out),
+        (_, Some(avx2), None) => return avx2.upsample_both(near, far, n, out),
+        (Some(sse41), None, None) => return sse41.upsample_both(near, far, n, out),
+        (None, None, None) => {}
     }
     #[cfg(target_arch = "aarch64")]
     if let Some(neon) = cpu.neon {

@@ -10,11 +10,12 @@ use crate::plan::Plane;
 /// divisible by 4.
 pub(crate) fn transform_row(cpu: &CpuFeatures, plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
     #[cfg(target_arch = "x86_64")]
-    match (plane.block, cpu.avx2, cpu.avx512) {
-        (8, Some(_), Some(avx512)) => return avx512.transform_full_row(plane, blocks, out, stride),
-        (8, Some(avx2), None) => return avx2.transform_full_row(plane, blocks, out, stride),
-        (_, Some(avx2), _) => return avx2.transform_scaled_row(plane, blocks, out, stride),
-        (_, None, _) => {}
+    match (plane.block, cpu.sse41, cpu.avx2, cpu.avx512) {
+        (8, _, Some(_), Some(avx512)) => return avx512.transform_full_row(plane, blocks, out, stride),
+        (8, _, Some(avx2), None) => return avx2.transform_full_row(plane, blocks, out, stride),
+        (8, Some(sse41), None, _) => return sse41.transform_full_row(plane, blocks, out, stride),
+        (_, _, Some(avx2), _) => return avx2.transform_scaled_row(plane, blocks, out, stride),
+        (_, _, None, _) => {}
     }
     #[cfg(target_arch = "aarch64")]
     match (plane.block, cpu.neon) {

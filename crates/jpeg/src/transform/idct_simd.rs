@@ -1,5 +1,5 @@
-//! The full-size inverse transform for vectors that hold one block in each 128-bit lane: two blocks with AVX2, four with
-//! AVX-512. Both compute the same operations, so they are expanded from one macro.
+//! The full-size inverse transform for vectors that hold one block in each 128-bit lane: one block with SSE4.1, two with
+//! AVX2, four with AVX-512. All compute the same operations, so they are expanded from one macro.
 
 /// Defines the transform of the blocks in a vector. The caller has the intrinsics in scope without their prefixes.
 ///

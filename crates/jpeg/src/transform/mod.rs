@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `portable` | the portable implementation, and the constants of all |
 //! | `idct_simd` | the full-size transform for any width of vectors |
-//! | `idct_avx2`, `idct_avx512` | its two instances |
+//! | `idct_sse41`, `idct_avx2`, `idct_avx512` | its three instances |
 //! | `scaled_avx2` | the transforms for 1/2 and 1/4 |
 //! | `idct_neon`, `scaled_neon` | all three with NEON |
 //! | `idct` | the choice between the implementations |
@@ -18,6 +18,8 @@ mod idct_avx512;
 mod idct_neon;
 #[cfg(target_arch = "x86_64")]
 mod idct_simd;
+#[cfg(target_arch = "x86_64")]
+mod idct_sse41;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod scaled_avx2;

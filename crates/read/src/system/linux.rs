@@ -8,30 +8,9 @@ use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Network and FUSE file systems, by `f_type` (`statfs(2)` and `include/uapi/linux/magic.h`).
-const REMOTE: [u32; 12] = [
-    0x6969,      // NFS
-    0x517b,      // SMB
-    0xff53_4d42, // CIFS
-    0xfe53_4d42, // SMB2
-    0x6573_5546, // FUSE: sshfs, s3fs, gcsfuse, virtiofs
-    0x0102_1997, // 9P
-    0x00c3_6400, // Ceph
-    0x0bd0_0bd0, // Lustre
-    0x4750_4653, // GPFS
-    0x1983_0326, // BeeGFS
-    0x5346_414f, // AFS
-    0x7375_7245, // Coda
-];
-
 /// Errors of reading that concern single blocks of a device.
 pub(crate) const DEVICE_ERRORS: &[Errno] =
     &[Errno::IO, Errno::BADMSG, Errno::UCLEAN, Errno::NODATA, Errno::REMOTEIO, Errno::HWPOISON];
-
-/// Returns whether a file is on a local file system: neither on a network nor on FUSE.
-pub(crate) fn is_local(file: &File) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|fs| !REMOTE.contains(&(fs.f_type as u32)))
-}
 
 /// Hints that a range is read soon. Ignores errors.
 pub(crate) fn will_need(file: &File, range: Range<u64>) {

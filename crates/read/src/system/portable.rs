@@ -8,22 +8,6 @@ use std::ops::Range;
 /// Errors of reading that concern single blocks of a device.
 pub(crate) const DEVICE_ERRORS: &[Errno] = &[Errno::IO, Errno::BADMSG];
 
-/// Returns whether a file is on one of macOS's own file systems, APFS and HFS+.
-#[cfg(target_os = "macos")]
-pub(crate) fn is_local(file: &File) -> bool {
-    const LOCAL: [&[u8]; 2] = [b"apfs", b"hfs"];
-    rustix::fs::fstatfs(file).is_ok_and(|fs| {
-        let name = fs.f_fstypename.map(|character| character.cast_unsigned());
-        LOCAL.iter().any(|local| name.split(|byte| *byte == 0).next() == Some(*local))
-    })
-}
-
-/// Returns `false`: Unix does not say whether a file is on a local file system.
-#[cfg(not(target_os = "macos"))]
-pub(crate) fn is_local(_file: &File) -> bool {
-    false
-}
-
 /// Does nothing.
 pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
 

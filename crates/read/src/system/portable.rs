@@ -1,4 +1,4 @@
-//! Any Unix. No system but Linux says what its page cache holds, and advice about it is left out.
+//! Any Unix, without advice about the page cache and questions to it, which differ from system to system.
 
 use libc::c_int;
 use rustix::io::Errno;

@@ -145,7 +145,9 @@ impl Blocks {
         let file = openat(&folder, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
         let written = File::from(file).write_all(bytes);
         let written = written.and_then(|()| Ok(renameat(&folder, &temporary, &folder, name(block))?));
-        written.inspect_err(|_| drop(unlinkat(&folder, &temporary, AtFlags::empty())))
+        written.inspect_err(|_| {
+            let _ = unlinkat(&folder, &temporary, AtFlags::empty());
+        })
     }
 
     /// Removes a block. Returns its bytes; 0 if there is nothing of it.

@@ -12,7 +12,7 @@ fn resident(path: &Path) -> f64 {
     let file = File::open(path).unwrap();
     // SAFETY: no other code writes this file, which the test has created.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
-    let mut pages = vec![0u8; map.len().div_ceil(4096)];
+    let mut pages = vec![0u8; map.len().div_ceil(rustix::param::page_size())];
     // SAFETY: the range is the mapping, and there is a byte for each of its pages.
     let rc = unsafe { libc::mincore(map.as_ptr() as *mut _, map.len(), pages.as_mut_ptr()) };
     assert_eq!(rc, 0);

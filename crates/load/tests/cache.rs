@@ -9,7 +9,7 @@ use shardtool_order::{Order, Replica};
 use shardtool_read::{Cache, Dataset, Options as Open, Split};
 use shardtool_store_server::{Faults, Options, Server};
 use std::num::NonZeroU32;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -362,6 +362,7 @@ fn contents_that_somebody_has_opened_meanwhile_are_not_removed() {
 #[test]
 #[cfg(not(shardtool_portable_unix))] // Blocks in sparse files; elsewhere they are renamed when they are whole.
 fn halves_of_blocks_are_counted_and_removed() {
+    use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let block = 4 << 20;
     drop(Cache::open(folder.path(), Some(64 << 20)).unwrap());

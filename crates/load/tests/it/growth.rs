@@ -3,7 +3,7 @@
 
 use crate::{dataset, samples};
 use shardtool_decode::Pipeline;
-use shardtool_load::{Batch, Config, Error, Image, LimitSource, Loader, Notice, Usage};
+use shardtool_load::{Batch, Config, Image, Loader, Notice};
 use shardtool_order::{Remainder, Replica};
 use shardtool_read::Dataset;
 use std::path::Path;
@@ -92,6 +92,7 @@ fn consumer_that_keeps_one_batch_gets_no_extra_memory() {
 #[cfg(not(shardtool_portable_unix))] // Only Linux reads memory from files.
 #[test]
 fn growth_stops_at_90_percent_of_the_limit_and_continues_when_memory_is_freed() {
+    use shardtool_load::{Error, LimitSource, Usage};
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(&folder.path().join("dataset"));
     // Enough for the plan, but not for another batch.
@@ -157,7 +158,7 @@ fn replica_that_keeps_no_batch_is_served_when_another_one_reaches_the_limit() {
         // The other replica could take each released batch.
         drop(next(&mut group[1]));
     };
-    assert!(matches!(error, Error::Starved { usage: Some(_), .. }), "{error}");
+    assert!(matches!(error, shardtool_load::Error::Starved { usage: Some(_), .. }), "{error}");
     (0..10).for_each(|_| drop(next(&mut group[1])));
     held.clear();
     drop(next(&mut group[0]));

@@ -62,7 +62,7 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     // SAFETY: the system passes a valid `info` to a handler with `SA_SIGINFO`.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // SAFETY: the function has no preconditions.
-    let errno = unsafe { (system::ERRNO)() };
+    let errno = unsafe { system::errno() };
     // SAFETY: a valid pointer to this thread's `errno`, which the interrupted code must find unchanged.
     let saved = unsafe { *errno };
     let fault = system::is_fault(code);

@@ -1,5 +1,8 @@
 //! Linux.
 
+/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
+pub(crate) use libc::__errno_location as errno;
+
 use libc::c_int;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -53,6 +56,3 @@ pub(crate) fn is_fault(code: c_int) -> bool {
 
 /// Whether the code of a signal that a process sent may be that of a fault.
 pub(crate) const SENT_MAY_LOOK_LIKE_A_FAULT: bool = false;
-
-/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
-pub(crate) const ERRNO: unsafe extern "C" fn() -> *mut c_int = libc::__errno_location;

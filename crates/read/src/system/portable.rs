@@ -1,5 +1,12 @@
 //! Any Unix, without advice about the page cache and questions to it, which differ from system to system.
 
+/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
+#[cfg(not(target_os = "macos"))]
+pub(crate) use libc::__errno_location as errno;
+/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
+#[cfg(target_os = "macos")]
+pub(crate) use libc::__error as errno;
+
 use libc::c_int;
 use rustix::io::Errno;
 use std::fs::File;
@@ -36,9 +43,3 @@ pub(crate) fn is_fault(code: c_int) -> bool {
 /// Whether the code of a signal that a process sent may be that of a fault. On macOS it is (XNU, `sendsig`): such a signal has an
 /// address in no mapping, or in a page that is then read from its file.
 pub(crate) const SENT_MAY_LOOK_LIKE_A_FAULT: bool = true;
-
-/// Returns this thread's `errno`. Async-signal-safe, without preconditions.
-#[cfg(target_os = "macos")]
-pub(crate) const ERRNO: unsafe extern "C" fn() -> *mut c_int = libc::__error;
-#[cfg(not(target_os = "macos"))]
-pub(crate) const ERRNO: unsafe extern "C" fn() -> *mut c_int = libc::__errno_location;

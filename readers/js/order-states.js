@@ -21,6 +21,8 @@ const MAX_STATE = 4096;
  * @property {?bigint} window C, for interleaved, otherwise null
  * @property {?bigint} world R under policy `shard`, otherwise null
  * @property {?string} batching the batching checksum, eight hex digits, otherwise null; this reader makes no such run
+ * @property {?string} batch_transform digits of what whole batches become, otherwise null; this reader makes none
+ * @property {?string} flip_index digits of the numbers that keypoints have in a mirrored object, otherwise null
  * @property {bigint} seed u64
  * @property {bigint} epoch u64
  * @property {bigint} p positions delivered in the epoch
@@ -32,12 +34,14 @@ const MAX_STATE = 4096;
  * @param {ResumeState} state the state; absent members are as null
  * @returns {string} one line of canonical JSON
  */
-export function formatState({ fingerprint, source, stages, order, run, window, world, batching, seed, epoch, p }) {
+export function formatState(state) {
+  const { fingerprint, source, stages, order, run, window, world, batching, batch_transform, flip_index, seed, epoch, p } = state;
   const optional = (name, value) => (value === null || value === undefined ? "" : `"${name}":${value},`);
   const text = (name, value) => optional(name, typeof value === "string" ? `"${value}"` : value);
   return (
     `{"version":1,"fingerprint":"${fingerprint}","source":"${source}",${text("stages", stages)}"order":"${order}",` +
     `${optional("run", run)}${optional("window", window)}${optional("world", world)}${text("batching", batching)}` +
+    `${text("batch_transform", batch_transform)}${text("flip_index", flip_index)}` +
     `"seed":${seed},"epoch":${epoch},"p":${p}}`
   );
 }
@@ -66,6 +70,8 @@ export function runState(schedule, epoch, p, splits) {
     window,
     world: schedule.shares ? schedule.world : null,
     batching: null,
+    batch_transform: null,
+    flip_index: null,
     seed,
     ...place,
   };
@@ -89,6 +95,8 @@ const STATE_TEXTS = {
   stages: [{ test: (text) => parseStageDigits(text) !== null }, "four hex digits for the number of stages and for the last 19", true],
   order: [/^(sequential|shuffled|interleaved)$/, ORDERS.join(", "), false],
   batching: [/^[0-9a-f]{8}$/, "eight hex digits", true],
+  batch_transform: [/^[0-9a-f]{8}$/, "eight hex digits", true],
+  flip_index: [/^[0-9a-f]{8}$/, "eight hex digits", true],
 };
 
 /** Members of a state after `version` that are numbers: least and greatest value, and whether they may be absent. */
@@ -155,7 +163,7 @@ export function parseState(text) {
 }
 
 /**
- * Checks that a run can continue from a state.
+ * Checks that a run can continue from a state. `batch_transform` and `flip_index` are of those who make batches.
  *
  * @param {ResumeState} state the state
  * @param {import("./order-steps.js").Schedule} schedule the configuration of the run

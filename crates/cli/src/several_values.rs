@@ -46,7 +46,7 @@ pub(crate) fn array(text: &str) -> Result<Arrays, String> {
         return Err("expected NAME or NAME:CROP, for example ct:64x64x64".to_owned());
     }
     let mut group = Arrays::new(names);
-    let unknown = |kind| format!("unknown `{kind}`: expected flow or disparity");
+    let unknown = |kind| format!("unknown `{kind}`: expected flow, disparity, normals or normals_y_up");
     group.kind = kind.map(|kind| serde_json::from_value(kind.into()).map_err(|_| unknown(kind))).transpose()?;
     let Some(crop) = crop else { return Ok(group) };
     let sides: Vec<_> = crop.split('x').collect();

@@ -27,6 +27,7 @@
 //! | `image`, `typical_scratch` | decoding one stored image into its row; an estimate of its scratch |
 //! | `further_images` | what the further images of each record hold |
 //! | `decoded_cache` | decoded images, kept from one epoch to the next |
+//! | `transform_marks` | what resume states name of these and of flips |
 //! | `mixing`, `mosaic` | MixUp, CutMix, mosaics and copy-paste of a complete batch |
 //! | `planes` | how the pixels of a row lie in memory |
 //! | `objects`, `kept_objects` | boxes, points and masks of objects; those that rows take from others |
@@ -99,6 +100,7 @@ mod splits;
 mod stages;
 mod stats;
 mod system;
+mod transform_marks;
 mod typical_scratch;
 mod units;
 mod views;

@@ -228,12 +228,16 @@ impl Loader {
     }
 
     /// Resumes from a state. Number of replicas, batch size and number of workers may differ from those of the saved
-    /// run.
+    /// run. A batch transform and the exchange of mirrored points may differ at the start of an epoch only, which is reported
+    /// ([`Notice::OtherTransform`]).
     ///
     /// # Errors
-    /// If the state is of another dataset, source, order or seed.
+    /// If the state is of another dataset, source, order or seed, or inside an epoch with another batch transform or exchange of
+    /// mirrored points ([`Error::StateTransform`](crate::Error::StateTransform)).
     pub fn load_state(&mut self, state: &ResumeState) -> Result<()> {
-        let at = self.engine.config.resume(state)?;
+        let config = &self.engine.config;
+        let at = config.resume(state)?;
+        config.transforms.notices(state).into_iter().for_each(|notice| self.engine.notices.add(notice));
         self.engine.seek(self.replica, at);
         Ok(())
     }
@@ -308,7 +312,7 @@ impl CheckedConfig {
     /// Returns the epoch and position at which a state resumes.
     ///
     /// # Errors
-    /// If the state is of another dataset, source, order or seed.
+    /// As [`Loader::load_state`].
     pub fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
         self.0.resume(state)
     }

@@ -29,6 +29,16 @@ pub enum Notice {
         /// Bad samples of the run, each counted once.
         count: u64,
     },
+    /// The run continued at the start of an epoch from a state that names another batch transform, or another exchange of mirrored
+    /// points; or from one that names no batch transform, while the run has one.
+    OtherTransform {
+        /// The member of the state, which is the option's name.
+        member: &'static str,
+        /// The checksum in the state.
+        state: Option<u32>,
+        /// Checksum and description of what the run has, or `none`.
+        current: String,
+    },
     /// An array has an element for each pixel of its image, and does not follow the steps that move the image's pixels. Reported once
     /// for each feature.
     UnmovedArray {
@@ -67,6 +77,16 @@ impl fmt::Display for Notice {
             Notice::BadSamples { epoch, count } => {
                 write!(f, "{count} bad samples in this run by the end of epoch {epoch}")
             }
+            Notice::OtherTransform { member, state: Some(state), current } => write!(
+                f,
+                "the resume state names another `{member}` ({state:08x}) than this run has ({current}), which the epoch that \
+                 begins takes: give the loader that of the state if this was not intended"
+            ),
+            Notice::OtherTransform { member, state: None, current } => write!(
+                f,
+                "the resume state names no `{member}`, and this run has one ({current}): the run that saved the state had none, \
+                 or was of a version that did not name it"
+            ),
             Notice::UnmovedArray { feature, size: (width, height) } => write!(
                 f,
                 "array `{feature}` has the size of its image, {height} x {width} (height x width), but does not follow the steps that \
@@ -103,8 +123,15 @@ impl Notices {
         {
             return;
         }
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each replica of a group resumes from the state.
+        if let Notice::OtherTransform { member, .. } = &notice
+            && list.iter().any(|n| matches!(n, Notice::OtherTransform { member: other, .. } if other == member))
+        {
+            return;
+        }
         log::warn!("{notice}");
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        list.push(notice);
     }
 
     pub(crate) fn take(&self) -> Vec<Notice> {

@@ -128,6 +128,11 @@ impl ObjectColumns {
         Some(self.properties[named])
     }
 
+    /// Returns the number that each keypoint has in a mirrored object; `None` without keypoints, or if it is not known.
+    pub(crate) fn flip_index(&self) -> Option<&[usize]> {
+        self.objects.keypoints.as_ref().and(self.objects.flip_index.as_deref())
+    }
+
     /// Takes what the datasets say of the keypoints, as far as the options do not say it.
     ///
     /// # Errors

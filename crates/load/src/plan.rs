@@ -116,7 +116,7 @@ impl Plan {
     pub(crate) fn state(&self, at: (u64, u64), fingerprint: u32) -> ResumeState {
         match self {
             Plan::Samples(plan) => plan.state(at, fingerprint),
-            Plan::Packed(rows) => ResumeState { identity: rows.plan.identity(fingerprint), epoch: at.0, p: at.1 },
+            Plan::Packed(rows) => ResumeState::new(rows.plan.identity(fingerprint), at),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::plan::{PackedRows, Plan};
 use crate::sampled_records::SampledRecords;
 use crate::splits::Splits;
 use crate::stages::NamedMembers;
+use crate::transform_marks::NamedTransforms;
 use crate::typical_scratch::typical_scratch;
 use crate::views::Views;
 use shardtool_decode::{Normalizer, PixelFormat};
@@ -62,6 +63,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) views: Views,
     /// How images are decoded; `None` without images.
     images: Option<Images>,
+    /// The transforms that states name.
+    pub(crate) transforms: NamedTransforms,
     /// Whether batches hold records.
     pub(crate) keeps_records: bool,
     /// Computes the batch's numbers from u8 pixels; `None` for u8 batches.
@@ -131,6 +134,10 @@ impl ResolvedConfig {
         Ok(ResolvedConfig {
             fingerprint: fingerprint(&splits, &columns, splits.as_slice().len()),
             members,
+            transforms: NamedTransforms::new(
+                images.as_ref().and_then(|images| images.mixing.as_ref()),
+                objects.as_ref(),
+            ),
             ranks: ranks.to_vec(),
             padded: config.padded(),
             batch: largest_batch(&plan, config),
@@ -276,12 +283,14 @@ impl ResolvedConfig {
 
     /// The resume state at an epoch and a position.
     pub(crate) fn state(&self, at: (u64, u64)) -> ResumeState {
-        self.plan.state(at, self.fingerprint(at))
+        ResumeState { transforms: self.transforms.marks(), ..self.plan.state(at, self.fingerprint(at)) }
     }
 
     /// Returns the epoch and position at which a state resumes.
     pub(crate) fn resume(&self, state: &ResumeState) -> Result<(u64, u64)> {
-        self.plan.resume(state, self.fingerprint((state.epoch, state.p)))
+        let at = self.plan.resume(state, self.fingerprint((state.epoch, state.p)))?;
+        self.transforms.check(state)?;
+        Ok(at)
     }
 
     /// Returns the fingerprint in the state at an epoch and a position: that of all splits, unless later stages may have others.

@@ -84,6 +84,6 @@ pub use schedule::{Policy, Schedule};
 pub use source::{
     Balanced, List, Member, Mixture, Scheduled, Source, StageMarks, StageWeights, Weighted, rarest_labels,
 };
-pub use state::{Identity, ResumeState, mixture_fingerprint};
+pub use state::{Identity, ResumeState, TransformMarks, mixture_fingerprint};
 pub use substitute::substitutes;
 pub use walk::{Counts, Walk};

@@ -137,7 +137,7 @@ impl Plan {
     /// Returns the state of a run that has delivered everything before position p = `at.1` of epoch `at.0`. `fingerprint` is that
     /// of the splits; with a [scheduled](Source::Scheduled) source, of those that have an id below [`ids_end`](Plan::ids_end).
     pub fn state(&self, at: (u64, u64), fingerprint: u32) -> ResumeState {
-        ResumeState { identity: self.identity_at(at, fingerprint), epoch: at.0, p: at.1 }
+        ResumeState::new(self.identity_at(at, fingerprint), at)
     }
 
     /// Returns one past the largest id on which the state at this epoch and p depends: a scheduled source may get other members

@@ -31,12 +31,24 @@ pub struct Identity {
     pub batching: Option<u32>,
 }
 
+/// Checksums of what a run makes of its samples, as far as states name it. They do not decide which samples follow, so
+/// [`Plan::resume`](crate::Plan::resume) takes every value: the loader compares them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransformMarks {
+    /// Of what changes whole batches, such as MixUp; `None` if nothing does.
+    pub batch_transform: Option<u32>,
+    /// Of the numbers that keypoints have in a mirrored object; `None` without keypoints, or if these are not known.
+    pub flip_index: Option<u32>,
+}
+
 /// A position in a run: everything before position `p` of `epoch` has been delivered. Equal on all replicas after the
-/// same number of steps. Its [`Display`](fmt::Display) is its JSON, below 300 bytes.
+/// same number of steps. Its [`Display`](fmt::Display) is its JSON, below 350 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeState {
     /// What the position belongs to.
     pub identity: Identity,
+    /// What the run makes of its samples.
+    pub transforms: TransformMarks,
     /// The epoch, from 0.
     pub epoch: u64,
     /// Positions delivered in it; with buckets, bucket batches; with packing, packed rows.
@@ -68,6 +80,11 @@ impl<'de> Deserialize<'de> for ResumeState {
 }
 
 impl ResumeState {
+    /// Makes the state of a run that has delivered everything before position p = `at.1` of epoch `at.0`. It names no transforms.
+    pub fn new(identity: Identity, at: (u64, u64)) -> Self {
+        ResumeState { identity, transforms: TransformMarks::default(), epoch: at.0, p: at.1 }
+    }
+
     /// Parses a state from its JSON. Members may be in any order. Unknown members are refused, since a new member means a
     /// new version.
     ///
@@ -146,6 +163,12 @@ impl fmt::Display for ResumeState {
         if let Some(crc) = batching {
             write!(f, r#","batching":"{crc:08x}""#)?;
         }
+        let TransformMarks { batch_transform, flip_index } = self.transforms;
+        for (member, crc) in [("batch_transform", batch_transform), ("flip_index", flip_index)] {
+            if let Some(crc) = crc {
+                write!(f, r#","{member}":"{crc:08x}""#)?;
+            }
+        }
         write!(f, r#","seed":{seed},"epoch":{},"p":{}}}"#, self.epoch, self.p)
     }
 }
@@ -174,6 +197,10 @@ struct Members {
     world: Option<NonZeroU32>,
     #[serde(default, deserialize_with = "present")]
     batching: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    batch_transform: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    flip_index: Option<String>,
     seed: u64,
     epoch: u64,
     p: u64,
@@ -199,6 +226,7 @@ impl TryFrom<Members> for ResumeState {
                 });
             }
         };
+        let optional = |member, digits: Option<String>| digits.map(|digits| hex(member, &digits)).transpose();
         let identity = Identity {
             fingerprint: hex("fingerprint", &m.fingerprint)?,
             source_crc: hex("source", &m.source)?,
@@ -206,9 +234,13 @@ impl TryFrom<Members> for ResumeState {
             order,
             seed: m.seed,
             shard_world: m.world.map(NonZeroU32::get),
-            batching: m.batching.map(|digits| hex("batching", &digits)).transpose()?,
+            batching: optional("batching", m.batching)?,
         };
-        Ok(ResumeState { identity, epoch: m.epoch, p: m.p })
+        let transforms = TransformMarks {
+            batch_transform: optional("batch_transform", m.batch_transform)?,
+            flip_index: optional("flip_index", m.flip_index)?,
+        };
+        Ok(ResumeState { identity, transforms, epoch: m.epoch, p: m.p })
     }
 }
 

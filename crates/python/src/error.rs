@@ -137,6 +137,7 @@ pub(crate) fn load(py: Python<'_>, error: shardtool_load::Error) -> PyErr {
         E::BadSample(ref sample) | E::NoSubstitute { ref sample, .. } | E::TooManyBad { last: ref sample, .. } => {
             bad_sample(py, sample, &Chain(&error).to_string())
         }
+        E::StateTransform { .. } => plain(py, "StateError", &error),
         E::NoSplits
         | E::Options(_)
         | E::Stages(_)
@@ -235,6 +236,7 @@ pub(crate) fn order(py: Python<'_>, error: shardtool_order::Error) -> PyErr {
         | E::StateOrder { .. }
         | E::StateSeed { .. }
         | E::StateWorld { .. }
+        | E::StateBatching { .. }
         | E::StatePosition { .. } => "StateError",
         _ => "OptionError",
     };

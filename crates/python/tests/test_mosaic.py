@@ -194,3 +194,47 @@ def test_what_does_not_fit_is_refused(split):
     ]:
         with pytest.raises(st.OptionError, match=message):
             make()
+
+
+def test_another_transform_is_refused_inside_an_epoch(split):
+    """The state names it by a checksum. At the start of an epoch it may differ, with a warning."""
+    fields = [st.Image(STEPS), st.Objects(keypoints="image/object/keypoints", flip_index=[1, 0])]
+
+    def loader(transform, fields=fields):
+        return st.Loader(split, BATCH, fields, order=st.Shuffled(5), batch_transform=transform)
+
+    saved = loader(st.Mosaic(0.5))
+    next(iter(saved))
+    inside = saved.state_dict()
+    assert {"batch_transform", "flip_index"} <= inside.keys() and inside["p"] > 0
+    for other in (None, st.Mosaic(0.4), st.Mosaic(0.5, center=(0.5, 0.5)), [st.Mosaic(0.5), st.Mosaic(0.4)]):
+        with pytest.raises(st.StateError, match=f"`batch_transform`: {inside['batch_transform']}.*start of an epoch"):
+            loader(other).load_state_dict(inside)
+    with pytest.raises(st.StateError, match=r"Mosaic\(p=0.4, center=\[0.25, 0.75\]\)"):
+        loader(st.Mosaic(0.4)).load_state_dict(inside)
+    unmirrored = [fields[0], st.Objects(keypoints="image/object/keypoints", flip_index=[0, 1])]
+    with pytest.raises(st.StateError, match=rf"`flip_index`: {inside['flip_index']}.*, \[0, 1\]"):
+        loader(st.Mosaic(0.5), unmirrored).load_state_dict(inside)
+
+    # The labels of images have a length, and a probability of 0 makes no difference.
+    same = loader(st.Mosaic(0.5, num_classes=7))
+    same.load_state_dict(inside)
+    off = loader(st.Mosaic(0.0))
+    next(iter(off))
+    assert "batch_transform" not in off.state_dict()
+    loader(None).load_state_dict(off.state_dict())
+
+    # Without the member it is taken, with a warning: so are states of earlier versions.
+    del inside["batch_transform"], inside["flip_index"]
+    unnamed = loader(st.Mosaic(0.4), unmirrored)
+    unnamed.load_state_dict(inside)
+    with pytest.warns(st.ShardtoolWarning, match=r"names no `batch_transform`.*Mosaic\(p=0.4"):
+        next(iter(unnamed))
+
+    list(saved)
+    start = saved.state_dict()
+    assert (start["epoch"], start["p"]) == (1, 0)
+    ended = loader(None)
+    ended.load_state_dict(start)
+    with pytest.warns(st.ShardtoolWarning, match="another `batch_transform`.*none"):
+        next(iter(ended))

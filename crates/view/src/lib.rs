@@ -14,7 +14,7 @@
 //! | `metadata` | counts of images with positions and thumbnails in their metadata |
 //! | `objects` | counts of objects: boxes, their sizes, classes, and boxes that cannot be right |
 //! | `picture` | thumbnails, previews, and what a trainer sees, within limits |
-//! | `measured` | depths and flow as pictures |
+//! | `measured` | depths, flow and normals as pictures |
 //! | `versions`, `comparison` | other versions of the dataset; what differs between two |
 //! | `check` | verification and the search for duplicates, in the background |
 //! | `trial` | a trial of the loader, in the background |

@@ -1,5 +1,5 @@
 //! Values that a record has for each pixel of its image, as pictures: depths and disparities in grey, optical flow in the colours of its
-//! directions.
+//! directions, surface normals as colours.
 
 use crate::picture::{self, Error, Stored, admit, limits};
 use shardtool_decode::{
@@ -13,24 +13,28 @@ use shardtool_format::example::{Example, Feature};
 const COPIES: u64 = 4;
 
 /// Where the values of a pixel are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
-    /// `[H, W]`.
-    One,
-    /// `[H, W, 2]`.
-    Vectors,
-    /// `[2, H, W]`.
-    Planes,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    /// Values of a pixel: 1, 2 of a flow, or 3 of a normal.
+    count: usize,
+    /// Whether they lie in planes, `[count, H, W]`, else `[H, W]` or `[H, W, count]`.
+    planes: bool,
 }
 
 impl Layout {
+    const ONE: Layout = Layout { count: 1, planes: false };
+
     /// Returns the layout of an array that has values for each pixel of an image of this size (width, height).
     fn of(shape: &[i64], (width, height): (u32, u32)) -> Option<Self> {
         let (width, height) = (i64::from(width), i64::from(height));
         match *shape {
-            [h, w] if (h, w) == (height, width) => Some(Layout::One),
-            [h, w, 2] if (h, w) == (height, width) => Some(Layout::Vectors),
-            [2, h, w] if (h, w) == (height, width) => Some(Layout::Planes),
+            [h, w] if (h, w) == (height, width) => Some(Layout::ONE),
+            [h, w, count @ (2 | 3)] if (h, w) == (height, width) => {
+                Some(Layout { count: count as usize, planes: false })
+            }
+            [count @ (2 | 3), h, w] if (h, w) == (height, width) => {
+                Some(Layout { count: count as usize, planes: true })
+            }
             _ => None,
         }
     }
@@ -78,7 +82,7 @@ pub(crate) fn drawn(example: &Example<'_>, name: &str, image: &Stored<'_>, side:
 fn values(example: &Example<'_>, name: &str, size: (u32, u32)) -> Result<(Layout, Vec<f32>), Error> {
     let Some(array) = ArrayFeatures::of(example, name) else {
         let found = decode_values(example.bytes(name).ok_or(Error::NoImage)?, &limits())?;
-        return Ok((Layout::One, floats(found.dtype, &found.data)));
+        return Ok((Layout::ONE, floats(found.dtype, &found.data)));
     };
     let (shape, chunk): (Vec<_>, Vec<_>) = (array.shape.iter().collect(), array.chunk.iter().collect());
     let layout = Layout::of(&shape, size).ok_or(Error::NoImage)?;
@@ -89,7 +93,17 @@ fn values(example: &Example<'_>, name: &str, size: (u32, u32)) -> Result<(Layout
     let chunks = || array.chunks.into_iter().flat_map(|list| list.iter());
     let whole = ArrayBox::contiguous(vec![0; shape.len()], shape.iter().map(|length| *length as u64).collect());
     decode_array_box_of(&stored, &whole, chunks, &allowed, &mut vec![], &mut data)?;
-    Ok((layout, floats(stored.dtype(), &data)))
+    let mut values = floats(stored.dtype(), &data);
+    // Of integers that code normals, 0 is -1 and the largest 1.
+    let largest = match stored.dtype() {
+        ArrayDtype::U8 => 255.0,
+        ArrayDtype::U16 => 65535.0,
+        _ => return Ok((layout, values)),
+    };
+    if layout.count == 3 {
+        values.iter_mut().for_each(|value| *value = 2.0 * *value / largest - 1.0);
+    }
+    Ok((layout, values))
 }
 
 /// Converts little-endian elements.
@@ -118,18 +132,22 @@ fn floats(dtype: ArrayDtype, data: &[u8]) -> Vec<f32> {
 /// Returns RGB pixels of the size `to`, each that of the nearest pixel. What is not finite is white.
 fn pixels(layout: Layout, values: &[f32], from: (u32, u32), to: (u32, u32)) -> Vec<u8> {
     let all = from.0 as usize * from.1 as usize;
-    let at = |pixel: usize| match layout {
-        Layout::One => [values[pixel], 0.0],
-        Layout::Vectors => [values[2 * pixel], values[2 * pixel + 1]],
-        Layout::Planes => [values[pixel], values[all + pixel]],
+    let at = |pixel: usize| {
+        let value = |number: usize| match number < layout.count {
+            true if layout.planes => values[number * all + pixel],
+            true => values[layout.count * pixel + number],
+            false => 0.0,
+        };
+        [0, 1, 2].map(value)
     };
-    let measure = |[x, y]: [f32; 2]| if layout == Layout::One { x } else { x.hypot(y) };
+    let measure = |[x, y, z]: [f32; 3]| if layout.count == 1 { x } else { x.hypot(y).hypot(z) };
     let known: Vec<f32> = (0..all).map(at).map(measure).filter(|value| value.is_finite()).collect();
     let (low, high) = range(known);
-    let colour = |value: [f32; 2]| match layout {
+    let colour = |value: [f32; 3]| match layout.count {
         _ if !measure(value).is_finite() => [255; 3],
-        Layout::One => [((value[0] - low) / (high - low).max(f32::MIN_POSITIVE) * 255.0) as u8; 3],
-        _ => direction(value, high),
+        1 => [((value[0] - low) / (high - low).max(f32::MIN_POSITIVE) * 255.0) as u8; 3],
+        2 => direction([value[0], value[1]], high),
+        _ => normal(value),
     };
     let source = |place: u32, from: u32, to: u32| (u64::from(place) * u64::from(from) / u64::from(to)) as usize;
     let rows = (0..to.1).map(|y| source(y, from.1, to.1));
@@ -148,6 +166,14 @@ fn range(mut values: Vec<f32>) -> (f32, f32) {
         *values.select_nth_unstable_by(at, f32::total_cmp).1
     };
     (share(2), share(98))
+}
+
+/// Returns the colour of a surface normal, as datasets code it in 8 bits; one that is not known is white.
+fn normal(values: [f32; 3]) -> [u8; 3] {
+    if values == [0.0; 3] {
+        return [255; 3];
+    }
+    values.map(|value| ((value + 1.0) / 2.0 * 255.0).round() as u8)
 }
 
 /// Returns the colour of a vector: white where it is 0, full where it is as long as `longest`.
@@ -174,25 +200,39 @@ mod tests {
 
     #[test]
     fn layouts_are_those_of_the_image() {
-        assert!(Layout::of(&[3, 4], (4, 3)) == Some(Layout::One));
-        assert!(Layout::of(&[3, 4, 2], (4, 3)) == Some(Layout::Vectors));
-        assert!(Layout::of(&[2, 3, 4], (4, 3)) == Some(Layout::Planes));
-        for other in [&[4, 3][..], &[3, 4, 3], &[3], &[2, 4, 3], &[]] {
+        assert!(Layout::of(&[3, 4], (4, 3)) == Some(Layout::ONE));
+        assert!(Layout::of(&[3, 4, 2], (4, 3)) == Some(Layout { count: 2, planes: false }));
+        assert!(Layout::of(&[2, 3, 4], (4, 3)) == Some(Layout { count: 2, planes: true }));
+        assert!(Layout::of(&[3, 4, 3], (4, 3)) == Some(Layout { count: 3, planes: false }));
+        assert!(Layout::of(&[3, 3, 4], (4, 3)) == Some(Layout { count: 3, planes: true }));
+        for other in [&[4, 3][..], &[3, 4, 4], &[3], &[2, 4, 3], &[]] {
             assert!(Layout::of(other, (4, 3)).is_none(), "{other:?}");
         }
     }
 
     #[test]
+    fn normals_have_the_colours_of_their_coding() {
+        let towards = [0.0, 0.0, 1.0];
+        assert_eq!((normal(towards), normal([-1.0, 1.0, 0.0])), ([128, 128, 255], [0, 255, 128]));
+        let values = [towards, [1.0, 0.0, 0.0], [0.0; 3], [f32::NAN; 3]];
+        let picture = [128, 128, 255, 255, 128, 128, 255, 255, 255, 255, 255, 255];
+        let vectors = values.concat();
+        assert_eq!(pixels(Layout { count: 3, planes: false }, &vectors, (2, 2), (2, 2)), picture);
+        let planes: Vec<f32> = (0..3).flat_map(|number| values.map(|value| value[number])).collect();
+        assert_eq!(pixels(Layout { count: 3, planes: true }, &planes, (2, 2), (2, 2)), picture);
+    }
+
+    #[test]
     fn greys_lie_between_the_hundredths_and_the_unknown_is_white() {
         let values: Vec<f32> = (0..100).map(|n| n as f32).collect();
-        let found = pixels(Layout::One, &values, (10, 10), (10, 10));
+        let found = pixels(Layout::ONE, &values, (10, 10), (10, 10));
         assert_eq!((found[0], found[3 * 50], found[3 * 99]), (0, 130, 255));
-        let found = pixels(Layout::One, &[1.0, f32::NAN, f32::INFINITY, 3.0], (2, 2), (2, 2));
+        let found = pixels(Layout::ONE, &[1.0, f32::NAN, f32::INFINITY, 3.0], (2, 2), (2, 2));
         assert_eq!(found, [0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255]);
         // Of four columns, the first and the third are shown.
         let planes = [1.0, 9.0, -1.0, 9.0, 0.0, 9.0, 0.0, 9.0];
-        let flow = pixels(Layout::Planes, &planes, (4, 1), (2, 1));
+        let flow = pixels(Layout { count: 2, planes: true }, &planes, (4, 1), (2, 1));
         let pairs = [1.0, 0.0, 9.0, 9.0, -1.0, 0.0, 9.0, 9.0];
-        assert_eq!(flow, pixels(Layout::Vectors, &pairs, (4, 1), (2, 1)));
+        assert_eq!(flow, pixels(Layout { count: 2, planes: false }, &pairs, (4, 1), (2, 1)));
     }
 }

@@ -154,6 +154,22 @@ test("reads the batching of a state, which a run without one continues at the st
   });
 });
 
+test("reads what a state names of transforms, which decide no order", () => {
+  const all = new shardtool.Schedule({ source: shardtool.allSource(9), order: "sequential", batch: 2 });
+  const text = shardtool.formatState({
+    ...shardtool.runState(all, 3, 2, "00c0ffee"),
+    batch_transform: "0000beef",
+    flip_index: "0000f11b",
+  });
+  assert.match(text, /"order":"sequential","batch_transform":"0000beef","flip_index":"0000f11b","seed":0,/);
+  const state = shardtool.parseState(text);
+  assert.equal(shardtool.formatState(state), text);
+  assert.deepEqual(shardtool.checkResume(state, all, "00c0ffee"), [3n, 2n]);
+  for (const [digits, reason] of [["\"0000BEEF\"", "StateMember"], ["null", "StateJson"], ["48879", "StateJson"]]) {
+    assert.throws(() => shardtool.parseState(text.replace('"0000beef"', digits)), { reason });
+  }
+});
+
 test("refuses numbers out of range, and members and stages by the names of the specification", () => {
   const many = Array.from({ length: 2 ** 16 + 1 }, () => [0, 1]);
   assert.throws(() => shardtool.scheduledSource(many, STAGES, 5, 9), RangeError);

@@ -10,12 +10,15 @@
 //! | `pad_value` | the value where a row has no element of the record's |
 //! | `stored` | the array of a record |
 //! | `positions` | arrays with an element for each pixel of the image |
-//! | `displacements` | such arrays whose elements are displacements, which the geometry changes |
+//! | `moved_values` | such arrays whose values the geometry changes |
+//! | `displacements`, `normals` | those whose elements are displacements; surface normals |
 //! | `planned` | the arrays of a record: planned, then written into their rows |
 
 mod crop;
 mod displacements;
 mod group;
+mod moved_values;
+mod normals;
 mod pad_value;
 mod planned;
 mod positions;

@@ -253,6 +253,17 @@ pub enum SampleError {
         /// The feature.
         feature: String,
     },
+    /// A surface normal is longer than a unit vector.
+    #[error(
+        "surface normals `{feature}`: one has the length {length:.2}, expected 1, or 0 where it is not known; divide them by their \
+         length before they are packed; of floats from 0 to 1, take 2 x - 1 first"
+    )]
+    Normal {
+        /// The feature.
+        feature: String,
+        /// Its length.
+        length: f64,
+    },
     /// An array cannot be decoded.
     #[error("array `{feature}`")]
     Array {
@@ -349,6 +360,7 @@ impl SampleError {
             | SampleError::ArrayLengths { .. }
             | SampleError::ArrayImageSize { .. }
             | SampleError::Disparity { .. }
+            | SampleError::Normal { .. }
             | SampleError::NoFrames { .. }
             | SampleError::Values { .. }
             | SampleError::Type { .. } => None,

@@ -207,6 +207,20 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A resume state is inside an epoch with another batch transform, or another exchange of mirrored points.
+    #[error(
+        "the resume state is inside an epoch with another `{member}`: {state:08x}, and that of this run is {current}; give the loader that \
+         of the state, change it at the start of an epoch, or remove the member {member:?} from the state to continue with that of this \
+         run"
+    )]
+    StateTransform {
+        /// The member of the state, which is the option's name.
+        member: &'static str,
+        /// The checksum in the state.
+        state: u32,
+        /// Checksum and description of what the run has, or `none`.
+        current: String,
+    },
     /// The keypoints of two splits are not the same.
     #[error(
         "the splits have different keypoints: {first}; {second}. If they are the same points, and only one dataset names them, say their \

@@ -44,8 +44,8 @@ pub struct Arrays {
     /// Default: the geometry of the image leaves the arrays as they are; a warning says so if one has the size of its image.
     #[serde(default)]
     pub image_axes: Option<(usize, usize)>,
-    /// What the elements are, if the geometry of the image changes them as well: `"flow"`, two values for each pixel, or
-    /// `"disparity"`. With `image_axes`. Default: elements are moved, and their values stay, as those of depths do.
+    /// What the elements are, if the geometry of the image changes them as well: `"flow"`, two values for each pixel,
+    /// `"disparity"`, or surface `"normals"`, of which `"normals_y_up"` are those whose second axis points up. With `image_axes`. Default: elements are moved, and their values stay, as those of depths do.
     #[serde(default)]
     pub kind: Option<ArrayKind>,
 }
@@ -61,6 +61,14 @@ pub enum ArrayKind {
     /// Disparities, `[H, W]`: how far a pixel of the other image of a pair lies from this one in its row. They are scaled with the
     /// image's width; where it is mirrored, their sign changes. Not with steps that turn or shear the image.
     Disparity,
+    /// Surface normals, `[H, W, 3]` or `[3, H, W]`: unit vectors, as floats, or as integers of 8 or 16 bits of which 0 is -1 and the
+    /// largest 1. The first two numbers are to the right and down, as the image's, or both the other way. They are turned and mirrored
+    /// with the image; a vector keeps its length and its third number. What stretches or shears the image turns them as the nearest
+    /// rotation does. A normal of three zeros is not known and stays.
+    Normals,
+    /// Surface normals whose first two numbers are to the right and up, or both the other way. Flips do the same to them as to
+    /// [`Normals`](ArrayKind::Normals), turns the opposite.
+    NormalsYUp,
 }
 
 fn yes() -> bool {

@@ -2,8 +2,9 @@
 //! the samples that follow are those of an uninterrupted run.
 
 use crate::{dataset, samples};
+use shardtool_decode::Pipeline;
 use proptest::prelude::*;
-use shardtool_load::{Config, Field, Loader};
+use shardtool_load::{BatchTransform, Config, Error, Field, Image, Loader, Mosaic, Notice};
 use shardtool_order::{Order, Remainder, Replica, ResumeState};
 use shardtool_read::{Dataset, Split};
 use std::num::NonZeroU32;
@@ -126,5 +127,66 @@ proptest! {
         resumed.iter_mut().for_each(|loader| loader.load_state(&state(&stopped)).unwrap());
         let found = [&seen[..], &rest(&mut resumed)[..]].concat();
         prop_assert_eq!(samples_of(&found), samples_of(&whole));
+    }
+}
+
+/// Loads eight photographs with these transforms, in batches of two.
+fn mixed(split: &Split, transforms: &[BatchTransform]) -> Loader {
+    let of_classes = |mut transform: BatchTransform| {
+        match &mut transform {
+            BatchTransform::Mosaic(Mosaic { num_classes, .. }) => *num_classes = Some(5),
+            BatchTransform::MixUp(pairs) | BatchTransform::CutMix(pairs) => pairs.num_classes = Some(5),
+            _ => {}
+        }
+        transform
+    };
+    let mut config = Config::new(split.clone(), [Image::new(Pipeline::train(8).unwrap())], 2);
+    config.batch_transform = transforms.iter().copied().map(of_classes).collect();
+    Loader::new(&config).unwrap()
+}
+
+#[test]
+fn another_batch_transform_is_refused_inside_an_epoch_and_reported_at_its_start() {
+    let folder = tempfile::tempdir().unwrap();
+    dataset::write(folder.path(), "train", &samples::photographs(8), 5);
+    let split = Dataset::open(folder.path()).unwrap().split("train").unwrap().clone();
+    let mix_up = [BatchTransform::mix_up(0.8)];
+    let mut first = mixed(&split, &mix_up);
+    first.next_batch().unwrap().unwrap();
+    let inside = first.state();
+    while first.next_batch().unwrap().is_some() {}
+    let start = first.state();
+    assert_eq!((inside.p, start.p, start.epoch), (2, 0, 1));
+
+    let mut same = mixed(&split, &mix_up);
+    same.load_state(&inside).unwrap();
+    same.load_state(&start).unwrap();
+    assert!(same.notices().is_empty());
+
+    let others = [vec![], vec![BatchTransform::mix_up(0.7)], vec![BatchTransform::mix_up(0.8), BatchTransform::mosaic(0.0)]];
+    for other in others {
+        let mut loader = mixed(&split, &other);
+        let crc = inside.transforms.batch_transform.expect("named");
+        match loader.load_state(&inside) {
+            Err(Error::StateTransform { member: "batch_transform", state, .. }) => assert_eq!(state, crc),
+            found => panic!("{other:?}: {found:?}"),
+        }
+        assert!(loader.notices().is_empty());
+        loader.load_state(&start).unwrap();
+        let notices = loader.notices();
+        assert!(matches!(notices[..], [Notice::OtherTransform { state: Some(_), .. }]), "{notices:?}");
+        let batch = loader.next_batch().unwrap().unwrap();
+        assert_eq!((batch.epoch(), batch.position()), (1, 0));
+    }
+
+    // A state of an earlier version, or of a run that mixed nothing.
+    for mut plain in [inside, mixed(&split, &[BatchTransform::mosaic(0.0)]).state()] {
+        (plain.transforms.batch_transform, plain.p) = (None, 2);
+        same.load_state(&plain).unwrap();
+        let notices = same.notices();
+        assert!(matches!(notices[..], [Notice::OtherTransform { state: None, .. }]), "{notices:?}");
+        let mut nothing = mixed(&split, &[BatchTransform::mosaic(0.0)]);
+        nothing.load_state(&plain).unwrap();
+        assert!(nothing.notices().is_empty());
     }
 }

@@ -217,7 +217,7 @@ fn state(given: &Value) -> Value {
         shard_world: None,
         batching: Some(crc(text("batching_json"))),
     };
-    json!({"json": ResumeState { identity, epoch: int(&given["epoch"]), p: int(&given["p"]) }.to_string()})
+    json!({"json": ResumeState::new(identity, (int(&given["epoch"]), int(&given["p"]))).to_string()})
 }
 
 fn resume(given: &Value) -> Result<(u64, u64), Error> {

@@ -169,7 +169,7 @@ proptest! {
         let (mut at, mut delivered) = ((5, 0), vec![]);
         for (world, steps) in worlds.into_iter().zip(steps) {
             let plan = run.plan(world, Policy::Sample, Remainder::Mask).unwrap();
-            let state = ResumeState { identity: plan.identity(FINGERPRINT), epoch: at.0, p: at.1 }.to_string();
+            let state = ResumeState::new(plan.identity(FINGERPRINT), at).to_string();
             prop_assert_eq!(plan.resume(&ResumeState::parse(&state).unwrap(), FINGERPRINT).unwrap(), at);
             let (batches, after) = deliver(&plan, at, steps);
             delivered.extend(own(batches));
@@ -180,7 +180,7 @@ proptest! {
         }
         prop_assert_eq!(&delivered[..], &single[..delivered.len()]);
         let Ok(last) = run.plan(2, Policy::Sample, other) else { return Ok(()) };
-        let state = ResumeState { identity: last.identity(FINGERPRINT), epoch: at.0, p: at.1 };
+        let state = ResumeState::new(last.identity(FINGERPRINT), at);
         let at = last.resume(&state, FINGERPRINT).unwrap();
         if at.0 == 5 {
             let (batches, end) = deliver(&last, at, u64::MAX);
@@ -281,7 +281,7 @@ fn reports_buckets_that_drop_never_delivers() {
 fn refuses_other_buckets_inside_an_epoch() {
     let plan = |run: &Run| run.plan(2, Policy::Sample, Remainder::Mask).expect("a plan");
     let base = plan(&example());
-    let state = |p| ResumeState { identity: base.identity(FINGERPRINT), epoch: 4, p };
+    let state = |p| ResumeState::new(base.identity(FINGERPRINT), (4, p));
     let mut members = example().members;
     members.swap(0, 1);
     let fixed = shardtool_order::Replicas {

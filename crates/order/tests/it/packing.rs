@@ -146,7 +146,7 @@ proptest! {
         let (mut at, mut delivered) = ((2, 0), vec![]);
         for (replicas, steps) in replicas.into_iter().zip(steps) {
             let plan = run.plan(replicas, Policy::Sample, Remainder::Mask).unwrap();
-            let state = ResumeState { identity: plan.identity(FINGERPRINT), epoch: at.0, p: at.1 }.to_string();
+            let state = ResumeState::new(plan.identity(FINGERPRINT), at).to_string();
             prop_assert_eq!(plan.resume(&ResumeState::parse(&state).unwrap(), FINGERPRINT).unwrap(), at);
             let (rows, after) = deliver(&plan, at, steps);
             delivered.extend(rows);
@@ -157,7 +157,7 @@ proptest! {
         }
         prop_assert_eq!(&delivered[..], &whole[..delivered.len()]);
         let Ok(plan) = run.plan((2, 2), Policy::Sample, last) else { return Ok(()) };
-        let state = ResumeState { identity: plan.identity(FINGERPRINT), epoch: at.0, p: at.1 };
+        let state = ResumeState::new(plan.identity(FINGERPRINT), at);
         let at = plan.resume(&state, FINGERPRINT).unwrap();
         if at.0 == 2 {
             delivered.extend(deliver(&plan, at, u64::MAX).0);
@@ -221,7 +221,7 @@ fn refuses_samples_longer_than_a_row_if_asked_to() {
 fn refuses_other_lengths_and_parameters_inside_an_epoch() {
     let base = example(Order::Shuffled);
     let plan = |run: &Run| run.plan((2, 3), Policy::Sample, Remainder::Mask).expect("a plan");
-    let state = |p| ResumeState { identity: plan(&base).identity(FINGERPRINT), epoch: 1, p };
+    let state = |p| ResumeState::new(plan(&base).identity(FINGERPRINT), (1, p));
     let mut lengths = base.lengths.clone();
     lengths[5] += 1;
     let others =

@@ -211,7 +211,7 @@ fn run(plan: &Arc<Plan>, state: ResumeState, steps: u64) -> (Vec<(u64, u64)>, Re
         }
         (epoch, p) = plan.schedule().after(epoch, p);
     }
-    (out, ResumeState { identity: plan.identity(FINGERPRINT), epoch, p })
+    (out, ResumeState::new(plan.identity(FINGERPRINT), (epoch, p)))
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn resume_at_any_position_with_other_replicas_loses_and_repeats_nothing() {
                 .expect("a plan")
         };
         let one_by_one = plan(1, 1, Remainder::Mask);
-        let start = ResumeState { identity: one_by_one.identity(FINGERPRINT), epoch: 0, p: 0 };
+        let start = ResumeState::new(one_by_one.identity(FINGERPRINT), (0, 0));
         let n = source.len();
         let (canonical, _) = run(&one_by_one, start, 2 * n);
         for (world, batch) in [(1, 1), (1, 4), (2, 3), (3, 1)] {
@@ -265,7 +265,7 @@ fn under_shard_the_batch_may_change_inside_an_epoch_and_the_world_between_epochs
     };
     let whole = ids(&rest_of_epoch(&plan(2, 1), 0, 0));
     let (first, second) = (plan(2, 3), plan(2, 4));
-    let start = ResumeState { identity: first.identity(FINGERPRINT), epoch: 0, p: 0 };
+    let start = ResumeState::new(first.identity(FINGERPRINT), (0, 0));
     for steps in 1..first.schedule().steps(0) {
         let (before, state) = run(&first, start, steps);
         let mut all: Vec<u64> = before.iter().map(|&(_, id)| id).collect();

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use shardtool_order::{Error, Identity, Order, Plan, Policy, Remainder, Replicas, ResumeState, Source};
+use shardtool_order::{Error, Identity, Order, Plan, Policy, Remainder, Replicas, ResumeState, Source, TransformMarks};
 
 fn interleaved(run: u32, window: u32) -> Order {
     let number = |n| NonZeroU32::new(n).expect("not 0");
@@ -20,7 +20,7 @@ fn state(order: Order, shard_world: Option<u32>, batching: Option<u32>) -> Resum
         shard_world,
         batching,
     };
-    ResumeState { identity, epoch: u64::MAX, p: u64::MAX }
+    ResumeState::new(identity, (u64::MAX, u64::MAX))
 }
 
 #[test]
@@ -29,10 +29,15 @@ fn json_round_trips_and_is_short() {
         for (shard_world, batching) in
             [(None, None), (Some(u32::MAX), None), (None, Some(1)), (Some(1), Some(u32::MAX))]
         {
-            let state = state(order, shard_world, batching);
-            let json = state.to_string();
-            assert!(json.len() < 300, "{} bytes: {json}", json.len());
-            assert_eq!(ResumeState::parse(&json).ok(), Some(state));
+            for (batch_transform, flip_index) in
+                [(None, None), (Some(u32::MAX), None), (None, Some(1)), (Some(0), Some(2))]
+            {
+                let mut state = state(order, shard_world, batching);
+                state.transforms = TransformMarks { batch_transform, flip_index };
+                let json = state.to_string();
+                assert!(json.len() < 350, "{} bytes: {json}", json.len());
+                assert_eq!(ResumeState::parse(&json).ok(), Some(state));
+            }
         }
     }
 }
@@ -46,8 +51,18 @@ fn accepts_any_order_of_members_and_white_space() {
 }
 
 #[test]
+fn names_transforms_behind_the_batching() {
+    let mut state = state(Order::Shuffled, None, Some(0xb0b));
+    state.transforms = TransformMarks { batch_transform: Some(0xbeef), flip_index: Some(0xf11b) };
+    let members = r#""batching":"00000b0b","batch_transform":"0000beef","flip_index":"0000f11b","seed":"#;
+    assert!(state.to_string().contains(members), "{state}");
+}
+
+#[test]
 fn refuses_invalid_states() {
-    let good = state(interleaved(3, 4), Some(2), Some(0xb0b)).to_string();
+    let mut good = state(interleaved(3, 4), Some(2), Some(0xb0b));
+    good.transforms = TransformMarks { batch_transform: Some(0xbeef), flip_index: Some(0xf11b) };
+    let good = good.to_string();
     let refused = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
         ResumeState::parse(&good.replace(from, to)).expect_err(to)
@@ -63,6 +78,8 @@ fn refuses_invalid_states() {
         (r#""world":2"#, r#""world":-2"#),
         (r#""00000b0b""#, "null"),
         (r#""00000b0b""#, "2827"),
+        (r#""0000beef""#, "null"),
+        (r#""0000f11b""#, "0"),
         (r#""world":2"#, r#""planet":2"#),
         (r#","epoch""#, r#","era":1,"epoch""#),
         ("}", ""),
@@ -77,6 +94,8 @@ fn refuses_invalid_states() {
         ("ffffffff", "fffffffff", "source"),
         ("00000b0b", "00000B0B", "batching"),
         ("00000b0b", "b0b", "batching"),
+        ("0000beef", "0000BEEF", "batch_transform"),
+        ("0000f11b", "f11b", "flip_index"),
         (r#","run":3"#, "", "order"),
         ("interleaved", "shuffled", "order"),
         ("interleaved", "random", "order"),
@@ -108,7 +127,7 @@ fn plan(source: Source, order: Order, seed: u64, policy: Policy) -> Arc<Plan> {
 #[test]
 fn refuses_a_state_of_another_dataset_or_run_with_both_values() {
     let base = plan(Source::All(100), Order::Shuffled, 1, Policy::Sample);
-    let state = ResumeState { identity: base.identity(0xaaaa_0001), epoch: 4, p: 8 };
+    let state = ResumeState::new(base.identity(0xaaaa_0001), (4, 8));
     assert_eq!(base.resume(&state, 0xaaaa_0001).ok(), Some((4, 8)));
 
     let dataset = base.resume(&state, 0xbbbb_0002).unwrap_err().to_string();
@@ -126,6 +145,10 @@ fn refuses_a_state_of_another_dataset_or_run_with_both_values() {
     assert_eq!(shard.resume(&ResumeState { p: 0, ..state }, 0xaaaa_0001).ok(), Some((4, 0)));
     let off = plan(Source::All(100), Order::Shuffled, 1, Policy::Off);
     assert_eq!(off.resume(&state, 0xaaaa_0001).ok(), Some((4, 8)));
+
+    // Who makes the batches compares what is made of the samples.
+    let transforms = TransformMarks { batch_transform: Some(1), flip_index: Some(2) };
+    assert_eq!(base.resume(&ResumeState { transforms, ..state }, 0xaaaa_0001).ok(), Some((4, 8)));
 
     let beyond = base.resume(&ResumeState { p: 101, ..state }, 0xaaaa_0001);
     assert!(matches!(beyond, Err(Error::StatePosition { p: 101, end: 100, multiple: 1 })));

@@ -85,7 +85,7 @@ def show(batch: Mapping[str, Any], n: int = 16) -> Html:
     frameworks that take nested containers (JAX, PyTorch) know no other. Images are grey or RGB, `[N, H, W, C]` or
     `[N, C, H, W]`; values other than uint8 are scaled from the smallest to the largest of the batch. Clips show their first
     frame. The views of a batch are shown side by side. The boxes, masks and keypoints of `Objects` are drawn on the images, in the
-    colours of their classes; label maps, depths and flow of the same size are shown next to them.
+    colours of their classes; label maps, depths, flow and normals of the same size are shown next to them.
     """
     if not isinstance(batch, Mapping):
         raise OptionTypeError(f"`batch` is {type(batch).__name__}: expected a batch, which is a dict of arrays")
@@ -172,12 +172,14 @@ def _is_labels(array: np.ndarray, views: Mapping[str, np.ndarray]) -> bool:
 
 
 def _is_measured(array: np.ndarray, views: Mapping[str, np.ndarray]) -> bool:
-    """Returns whether an array holds depths or a flow of the size of the images."""
+    """Returns whether an array holds depths, a flow or normals of the size of the images."""
     shapes = [images.shape[:3] for images in views.values()]
     if array.dtype.kind != "f" or array.ndim not in (3, 4):
         return False
-    vectors = {3: [array.shape], 4: [array.shape[:3]] * (array.shape[-1] == 2) + [(array.shape[0], *array.shape[2:])] * (array.shape[1] == 2)}
-    return any(shape in shapes for shape in vectors[array.ndim])
+    if array.ndim == 3:
+        return array.shape in shapes
+    in_planes = (array.shape[0], *array.shape[2:])
+    return (array.shape[-1] in (2, 3) and array.shape[:3] in shapes) or (array.shape[1] in (2, 3) and in_planes in shapes)
 
 
 def _images(array: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a batch has of an image's objects, drawn on its pixels: masks, boxes, points. Label maps, depths and flow as pictures."""
+"""What a batch has of an image's objects, drawn on its pixels: masks, boxes, points. Label maps, depths, flow and normals as pictures."""
 
 from __future__ import annotations
 
@@ -75,16 +75,24 @@ def colored(labels: np.ndarray) -> np.ndarray:
 
 
 def measured(values: np.ndarray) -> np.ndarray:
-    """Returns depths or disparities `[H, W]`, or a flow `[H, W, 2]` or `[2, H, W]`, as `[H, W, 3]` uint8. Depths are grey, from the
-    smallest to the largest without the two hundredths at each end. The colour of a flow is its direction, and full where it is long.
-    What is not finite is white."""
+    """Returns depths or disparities `[H, W]`, a flow `[H, W, 2]` or `[2, H, W]`, or normals `[H, W, 3]` or `[3, H, W]`, as `[H, W, 3]`
+    uint8. Depths are grey, from the smallest to the largest without the two hundredths at each end. The colour of a flow is its
+    direction, and full where it is long. Normals have the colours by which datasets code them in 8 bits. What is not finite is white,
+    and so is a normal of zeros."""
     if values.ndim == 3:
-        return _flow(values if values.shape[2] == 2 else values.transpose(1, 2, 0))
+        vectors = values if values.shape[2] in (2, 3) else values.transpose(1, 2, 0)
+        return _flow(vectors) if vectors.shape[2] == 2 else _normals(vectors)
     values = values.astype(np.float64)
     known = np.isfinite(values)
     low, high = np.percentile(values[known], (2, 98)) if known.any() else (0, 0)
     scaled = np.clip((np.where(known, values, high) - low) / max(high - low, 1e-12), 0, 1) * 255
     return np.repeat(np.where(known, scaled, 255).round().astype(np.uint8)[..., None], 3, 2)
+
+
+def _normals(vectors: np.ndarray) -> np.ndarray:
+    known = np.isfinite(vectors).all(-1) & (vectors != 0).any(-1)
+    coded = (np.where(known[..., None], vectors, 1).astype(np.float64) + 1) / 2 * 255
+    return coded.round().clip(0, 255).astype(np.uint8)
 
 
 def _flow(vectors: np.ndarray) -> np.ndarray:

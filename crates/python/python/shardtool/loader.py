@@ -316,7 +316,8 @@ class Loader(Generic[T, B]):
         Raises
         ------
         StateError
-            The state belongs to another dataset, source, order or seed.
+            The state belongs to another dataset, source, order or seed, or is inside an epoch with another `batch_transform` or
+            `flip_index`.
         """
         instance("state", state, (dict,), "what `state_dict()` returned")
         try:

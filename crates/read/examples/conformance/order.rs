@@ -167,7 +167,7 @@ fn state(given: &Value) -> Value {
         shard_world: given["world"].as_u64().map(|world| world as u32),
         batching: None,
     };
-    json!({"json": ResumeState { identity, epoch: int(&given["epoch"]), p: int(&given["p"]) }.to_string()})
+    json!({"json": ResumeState::new(identity, (int(&given["epoch"]), int(&given["p"]))).to_string()})
 }
 
 fn resume(given: &Value) -> Result<(u64, u64), Error> {

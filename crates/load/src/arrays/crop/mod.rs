@@ -3,8 +3,8 @@
 
 mod geometry;
 
-use super::displacements::Displacements;
 use super::group::{ArrayOutput, ArrayScratch, Group, PlannedGroup, check_whole, pads, problem};
+use super::moved_values::MovedValues;
 use super::stored::StoredArray;
 use crate::buffer::RowMut;
 use crate::error::{ArrayProblem, Error, SampleError};
@@ -26,7 +26,7 @@ pub(super) struct CropGroup {
     shape: Vec<u64>,
     outputs: Vec<ArrayOutput>,
     /// What the geometry of the image changes in each array.
-    displacements: Option<Vec<Displacements>>,
+    moved_values: Option<Vec<MovedValues>>,
 }
 
 /// The arrays of a record, and where their elements go.
@@ -51,15 +51,15 @@ impl CropGroup {
         let image = spec.image_axes.map(|_| image_size(groups, spec)).transpose()?;
         let shape = row_shape(spec, image, shape).map_err(|found| problem(name, found))?;
         let dtypes: Vec<_> = first.iter().map(|(dtype, _)| *dtype).collect();
-        let displacements = spec.kind.map(|kind| {
+        let moved_values = spec.kind.map(|kind| {
             let of_array = |(name, dtype): (&String, &ArrayDtype)| {
                 check_steps(groups, kind)
-                    .and_then(|()| Displacements::new(kind, *dtype, &shape, spec.image_axes))
+                    .and_then(|()| MovedValues::new(kind, *dtype, &shape, spec.image_axes))
                     .map_err(|found| problem(name, found))
             };
             spec.features.iter().zip(&dtypes).map(of_array).collect::<Result<Vec<_>, _>>()
         });
-        let displacements = displacements.transpose()?;
+        let moved_values = moved_values.transpose()?;
         // A pixel outside the image moves nowhere that is known.
         let unknown = (spec.kind == Some(ArrayKind::Flow)).then(|| vec![f64::NAN; spec.features.len()]);
         let pads = pads(&spec.features, spec.pad_value.as_ref().or(unknown.as_ref()).map(Vec::as_slice), &dtypes)?;
@@ -79,7 +79,7 @@ impl CropGroup {
                 ..output
             })
         });
-        Ok(CropGroup { number, spec: spec.clone(), outputs: outputs.collect::<Result<_, _>>()?, shape, displacements })
+        Ok(CropGroup { number, spec: spec.clone(), outputs: outputs.collect::<Result<_, _>>()?, shape, moved_values })
     }
 
     /// Checks that an array has the type and shape that its row needs.
@@ -183,8 +183,8 @@ impl PlannedGroup for Planned<'_> {
                 let pixel = shape[last + 1..].iter().product::<usize>() * output.dtype.bytes();
                 let shape = [planes, shape[last - 1], shape[last], pixel];
                 scratch.positions.gather(&scratch.whole, shape, &output.pad, row);
-                if let Some(displacements) = &self.group.displacements {
-                    displacements[number].turn(&output.name, &scratch.positions, row)?;
+                if let Some(values) = &self.group.moved_values {
+                    values[number].turn(&output.name, &scratch.positions, row)?;
                 }
                 continue;
             }

@@ -28,7 +28,7 @@ pub(super) fn states() -> Vec<Value> {
                 shard_world: world,
                 batching: None,
             };
-            let state = ResumeState { identity, epoch, p };
+            let state = ResumeState::new(identity, (epoch, p));
             let members = json!({
                 "fingerprint": format!("{fingerprint:08x}"), "source": r#"{"source":"all"}"#, "world": world,
                 "seed": seed, "epoch": epoch, "p": p, "json": state.to_string(),

@@ -45,8 +45,9 @@ class LoaderState(TrainerCallback):
 
     def on_save(self, args, state, control, **_):
         if state.is_world_process_zero:
-            folder = pathlib.Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            (folder / "loader.json").write_text(json.dumps(self.loader.state_dict()))
+            file = pathlib.Path(args.output_dir, f"checkpoint-{state.global_step}", "loader.json")
+            file.with_suffix(".tmp").write_text(json.dumps(self.loader.state_dict()))
+            file.with_suffix(".tmp").replace(file)
 
     def on_train_begin(self, args, state, control, **_):
         if self.resume:

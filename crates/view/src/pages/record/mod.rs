@@ -225,7 +225,7 @@ fn stage(view: &SplitView, id: u64, record: &Record, stored: &Stored<'_>, exampl
     }
 }
 
-/// Renders what the record has for each pixel: depths, flow.
+/// Renders what the record has for each pixel: depths, flow, normals.
 fn measured(view: &SplitView, id: u64, image: &Stored<'_>, example: &Example<'_>) -> Markup {
     let names = measured::names(example, image);
     let base = format!("/{}", segment(view.split.name()));

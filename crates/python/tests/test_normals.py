@@ -139,7 +139,7 @@ def test_a_perspective_turns_as_its_nearest_rotation(scenes):
         inside = row["grid"][..., 0] >= 0
         lines, columns = np.nonzero(inside)
         to_x, to_y = columns + 0.5, lines + 0.5
-        x, y = (row["grid"][inside] + 0.5).T
+        x, y = row["grid"][inside].T.astype(np.float64) + 0.5
         zeros, ones = np.zeros_like(x), np.ones_like(x)
         equations = np.concatenate([
             np.stack([x, y, ones, zeros, zeros, zeros, -to_x * x, -to_x * y], -1),

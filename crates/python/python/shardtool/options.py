@@ -419,8 +419,9 @@ class Arrays(ArraysBase):
         image is a bad sample. Default: the geometry of the image leaves the arrays as they are; a warning says so if one has
         the size of its image.
     kind
-        What the elements are, if the geometry of the image changes them as well: `"flow"`, two values for each pixel, or
-        `"disparity"`. With `image_axes`. Default: elements are moved, and their values stay, as those of depths do.
+        What the elements are, if the geometry of the image changes them as well: `"flow"`, two values for each pixel,
+        `"disparity"`, or surface `"normals"`, of which `"normals_y_up"` are those whose second axis points up. With
+        `image_axes`. Default: elements are moved, and their values stay, as those of depths do.
     """
 
     features: str | Sequence[str]
@@ -431,7 +432,7 @@ class Arrays(ArraysBase):
     rotate90: tuple[int, int] | Sequence[tuple[int, int]] = ()
     pad_value: float | Mapping[str, float] | None = None
     image_axes: tuple[int, int] | None = None
-    kind: Literal["flow", "disparity"] | None = None
+    kind: Literal["flow", "disparity", "normals", "normals_y_up"] | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
         "features": converted.features,
@@ -441,7 +442,7 @@ class Arrays(ArraysBase):
         "rotate90": converted.planes,
         "pad_value": converted.pad_value,
         "image_axes": option.optional(option.several(option.whole_from(0, 2**64 - 1), length=2)),
-        "kind": option.optional(option.choice("flow", "disparity")),
+        "kind": option.optional(option.choice("flow", "disparity", "normals", "normals_y_up")),
     }
     _positional: ClassVar[int] = 2
 

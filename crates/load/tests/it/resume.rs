@@ -2,8 +2,8 @@
 //! the samples that follow are those of an uninterrupted run.
 
 use crate::{dataset, samples};
-use shardtool_decode::Pipeline;
 use proptest::prelude::*;
+use shardtool_decode::Pipeline;
 use shardtool_load::{BatchTransform, Config, Error, Field, Image, Loader, Mosaic, Notice};
 use shardtool_order::{Order, Remainder, Replica, ResumeState};
 use shardtool_read::{Dataset, Split};
@@ -163,7 +163,8 @@ fn another_batch_transform_is_refused_inside_an_epoch_and_reported_at_its_start(
     same.load_state(&start).unwrap();
     assert!(same.notices().is_empty());
 
-    let others = [vec![], vec![BatchTransform::mix_up(0.7)], vec![BatchTransform::mix_up(0.8), BatchTransform::mosaic(0.0)]];
+    let others =
+        [vec![], vec![BatchTransform::mix_up(0.7)], vec![BatchTransform::mix_up(0.8), BatchTransform::mosaic(0.0)]];
     for other in others {
         let mut loader = mixed(&split, &other);
         let crc = inside.transforms.batch_transform.expect("named");

@@ -77,8 +77,10 @@ impl Inner {
     }
 }
 
-fn is_about_samples(notice: &Notice) -> bool {
-    matches!(notice, Notice::BadSample(_) | Notice::BadSamples { .. } | Notice::UnmovedArray { .. })
+/// Returns whether a notice is about what batches hold, and not about memory and files.
+fn is_about_values(notice: &Notice) -> bool {
+    use Notice::{BadSample, BadSamples, OtherTransform, UnmovedArray};
+    matches!(notice, BadSample(_) | BadSamples { .. } | OtherTransform { .. } | UnmovedArray { .. })
 }
 
 fn replicas(resolved: &Resolved, config: &Config, ranks: &[u32]) -> Result<Vec<ReplicaLoader>, Error> {
@@ -215,10 +217,10 @@ impl Loader {
         self.resolved.classes.clone()
     }
 
-    /// Returns the notices since the last call: whether each is about a bad sample, and its text.
+    /// Returns the notices since the last call: whether each is about what batches hold, and its text.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<(bool, String)>> {
         let notices = self.with_bound(py, |inner| Ok(inner.replicas[0].notices()))?.unwrap_or_default();
-        Ok(notices.iter().map(|notice| (is_about_samples(notice), notice.to_string())).collect())
+        Ok(notices.iter().map(|notice| (is_about_values(notice), notice.to_string())).collect())
     }
 
     /// Returns the next batches of an iteration, one for each replica; none at the end of the epoch.

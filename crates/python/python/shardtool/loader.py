@@ -252,8 +252,8 @@ class Loader(Generic[T, B]):
 
     def _report_notices(self) -> None:
         """Reports what the native loader noticed."""
-        for bad_sample, message in self._native.notices():
-            if bad_sample or self._warns_of_growth:
+        for about_values, message in self._native.notices():
+            if about_values or self._warns_of_growth:
                 self._report(message)
             else:
                 launch.log.info(message)

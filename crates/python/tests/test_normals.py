@@ -30,7 +30,7 @@ def normals(number: int) -> np.ndarray:
 
 
 def coded(vectors: np.ndarray, largest: int) -> np.ndarray:
-    """Integers of which 0 is -1 and the largest 1; zeros where the normal is not known, as NYU and Taskonomy have them."""
+    """Integers of which 0 is -1 and the largest 1; zeros where the normal is not known."""
     values = ((vectors.astype(np.float64) + 1) / 2 * largest).round().astype(np.uint8 if largest < 256 else np.uint16)
     values[(vectors == 0).all(-1)] = 0
     return values

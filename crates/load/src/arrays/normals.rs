@@ -82,7 +82,7 @@ impl Normals {
         self.turn_elements(positions, row, |normal: [[u8; B]; 3], turn| {
             let [x, y, z] = normal.map(&load);
             let length = x.hypot(y).hypot(z);
-            // Comparisons with NaN, which stands for unknown normals, are false.
+            // Of an unknown normal of NaN, the comparison is false.
             if length > MAX_LENGTH {
                 return Err(SampleError::Normal { feature: feature.to_owned(), length });
             }
@@ -90,7 +90,7 @@ impl Normals {
         })
     }
 
-    /// Turns integers. Three zeros are no unit vector: they stand for an unknown normal.
+    /// Turns integers. Three zeros, which code no unit vector, are an unknown normal.
     fn turn_coded<const B: usize>(
         self,
         positions: &Positions,

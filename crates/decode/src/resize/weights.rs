@@ -4,6 +4,7 @@ use super::Filter;
 use super::axis_filter::{AT_ONCE, AxisFilter, SourceAxis, WeightBlocks};
 
 /// Bits of the lower part of a weight. Both parts fit a signed 16-bit number.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const LOW_BITS: u32 = 11;
 
 /// Two neighbouring weights, each `high * 2^LOW_BITS + low`. The parts of the first weight are in the lower 16 bits and

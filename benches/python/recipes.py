@@ -47,7 +47,7 @@ from recipes_data import CONTENTS, batch_of, pack, records_of
 #: Those that are compared by default.
 RECIPES = [recipe for recipe in CONTENTS if recipe != "crop"]
 #: Vector instructions of our side.
-SIMD = ["avx2", "portable", "neon"]
+SIMD = ["avx2", "sse4.1", "portable", "neon"]
 #: Those whose values are compared.
 COMPARED = RECIPES[RECIPES.index("detr") :]
 

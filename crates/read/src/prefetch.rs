@@ -1,7 +1,6 @@
 //! A hint to the processor, for records that are read soon: each read waits several times for memory otherwise.
 
 /// Bytes that the processor loads at once.
-#[cfg(target_arch = "x86_64")]
 const CACHE_LINE: usize = 64;
 
 /// Asks the processor to load bytes into its cache, and does not wait. Without effect on bytes that are not in memory.

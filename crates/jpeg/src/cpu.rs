@@ -106,3 +106,28 @@ impl CpuFeatures {
         return self.neon.is_some();
     }
 }
+
+/// Returns `$call` with the token of the widest vector instructions that `$cpu` has; goes on if it has none. Vector code is called by
+/// this, except for reduced transforms, which not all have.
+macro_rules! with_widest_vectors {
+    ($cpu:expr, $token:ident => $call:expr) => {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some($token) = $cpu.avx512 {
+                return $call;
+            }
+            if let Some($token) = $cpu.avx2 {
+                return $call;
+            }
+            if let Some($token) = $cpu.sse41 {
+                return $call;
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if let Some($token) = $cpu.neon {
+            return $call;
+        }
+    };
+}
+
+pub(crate) use with_widest_vectors;

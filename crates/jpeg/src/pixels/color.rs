@@ -1,7 +1,7 @@
 //! From samples to RGB or grey: the conversion of JFIF (ITU-R BT.601, full range) with libjpeg's rounding, and that of CMYK to RGB
 //! with Pillow's.
 
-use crate::cpu::CpuFeatures;
+use crate::cpu::{CpuFeatures, with_widest_vectors};
 use crate::markers::header::Color;
 
 /// Factors of chroma with 16 fraction bits, rounded.
@@ -59,18 +59,7 @@ fn with_black(inks: [u8; 3], k: u8) -> [u8; 3] {
 
 /// As [`convert`], of the first three components.
 fn convert_three(cpu: &CpuFeatures, conversion: Conversion, rows: [&[u8]; 3], out: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    match (cpu.sse41, cpu.avx2, cpu.avx512) {
-        (_, _, Some(avx512)) => return avx512.convert_to_rgb(conversion, rows, out),
-        (_, Some(avx2), None) => return avx2.convert_to_rgb(conversion, rows, out),
-        (Some(sse41), None, None) => return sse41.convert_to_rgb(conversion, rows, out),
-        (None, None, None) => {}
-    }
-    #[cfg(target_arch = "aarch64")]
-    if let Some(neon) = cpu.neon {
-        return neon.convert_to_rgb(conversion, rows, out);
-    }
-    let _ = cpu;
+    with_widest_vectors!(cpu, vectors => vectors.convert_to_rgb(conversion, rows, out));
     let [a, b, c] = rows;
     let pixels = out.chunks_exact_mut(3);
     match conversion {

@@ -1,6 +1,6 @@
 //! Upsampling to one sample for each pixel: libjpeg's triangle filters ("fancy upsampling") and repetition.
 
-use crate::cpu::CpuFeatures;
+use crate::cpu::{CpuFeatures, with_widest_vectors};
 
 /// Vertical triangle filter: three quarters of the nearer row and one quarter of the other. `below` says that the other row
 /// is below, where libjpeg rounds differently.
@@ -14,18 +14,7 @@ pub(crate) fn down(near: &[u8], far: &[u8], below: bool, out: &mut [u8]) {
 /// Horizontal triangle filter: writes two samples to `out` for each of the first `n` of `row`; `n` is at least 2. With vector
 /// instructions, both slices must have as many bytes more as `pixels/simd.rs` and `pixels/neon.rs` say, of which those of `out` may be overwritten.
 pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    match (cpu.sse41, cpu.avx2, cpu.avx512) {
-        (_, _, Some(avx512)) => return avx512.upsample_across(row, n, out),
-        (_, Some(avx2), None) => return avx2.upsample_across(row, n, out),
-        (Some(sse41), None, None) => return sse41.upsample_across(row, n, out),
-        (None, None, None) => {}
-    }
-    #[cfg(target_arch = "aarch64")]
-    if let Some(neon) = cpu.neon {
-        return neon.upsample_across(row, n, out);
-    }
-    let _ = cpu;
+    with_widest_vectors!(cpu, vectors => vectors.upsample_across(row, n, out));
     let row = &row[..n];
     let v = |i: usize| u16::from(row[i]);
     out[0] = row[0];
@@ -42,18 +31,7 @@ pub(crate) fn across(cpu: &CpuFeatures, row: &[u8], n: usize, out: &mut [u8]) {
 /// Triangle filter in both directions, rounded once: writes two samples to `out` for each of the first `n` of `near` and
 /// `far`. As for [`across`], the slices must be longer with vector instructions.
 pub(crate) fn both(cpu: &CpuFeatures, near: &[u8], far: &[u8], n: usize, out: &mut [u8]) {
-    #[cfg(target_arch = "x86_64")]
-    match (cpu.sse41, cpu.avx2, cpu.avx512) {
-        (_, _, Some(avx512)) => return avx512.upsample_both(near, far, n, out),
-        (_, Some(avx2), None) => return avx2.upsample_both(near, far, n, out),
-        (Some(sse41), None, None) => return sse41.upsample_both(near, far, n, out),
-        (None, None, None) => {}
-    }
-    #[cfg(target_arch = "aarch64")]
-    if let Some(neon) = cpu.neon {
-        return neon.upsample_both(near, far, n, out);
-    }
-    let _ = cpu;
+    with_widest_vectors!(cpu, vectors => vectors.upsample_both(near, far, n, out));
     let sum = |i: usize| 3 * u16::from(near[i]) + u16::from(far[i]);
     let (mut before, mut here) = (sum(0), sum(0));
     // At the edges the missing neighbour is the sample itself.

@@ -2,28 +2,26 @@
 
 use super::portable::row_portable;
 use crate::blocks::BlockRow;
-use crate::cpu::CpuFeatures;
+use crate::cpu::{CpuFeatures, with_widest_vectors};
 use crate::plan::Plane;
 
 /// Transforms the blocks that `plane` needs of a row into `out`, whose first sample is that of the first needed block, with
 /// `stride` bytes from row to row. Samples to the right of the last block may be overwritten, up to a number of blocks
 /// divisible by 4.
 pub(crate) fn transform_row(cpu: &CpuFeatures, plane: &Plane, blocks: &BlockRow<'_>, out: &mut [u8], stride: usize) {
+    if plane.block == 8 {
+        with_widest_vectors!(cpu, vectors => vectors.transform_full_row(plane, blocks, out, stride));
+    }
     #[cfg(target_arch = "x86_64")]
-    match (plane.block, cpu.sse41, cpu.avx2, cpu.avx512) {
-        (8, _, Some(_), Some(avx512)) => return avx512.transform_full_row(plane, blocks, out, stride),
-        (8, _, Some(avx2), None) => return avx2.transform_full_row(plane, blocks, out, stride),
-        (8, Some(sse41), None, _) => return sse41.transform_full_row(plane, blocks, out, stride),
-        (_, _, Some(avx2), _) => return avx2.transform_scaled_row(plane, blocks, out, stride),
-        (_, _, None, _) => {}
+    if let Some(avx2) = cpu.avx2
+        && plane.block < 8
+    {
+        return avx2.transform_scaled_row(plane, blocks, out, stride);
     }
     #[cfg(target_arch = "aarch64")]
-    match (plane.block, cpu.neon) {
-        (8, Some(neon)) => return neon.transform_full_row(plane, blocks, out, stride),
-        (_, Some(neon)) => return neon.transform_scaled_row(plane, blocks, out, stride),
-        (_, None) => {}
+    if let Some(neon) = cpu.neon {
+        return neon.transform_scaled_row(plane, blocks, out, stride);
     }
-    let _ = cpu;
     row_portable(plane, blocks, out, stride);
 }
 

@@ -19,7 +19,7 @@ fn images_resized_with_any_instructions_are_equal() {
         .iter()
         .map(|simd| {
             let name = simd.name();
-            let output = run(folder, name, &["pack", "photos", name, "--resize", "64"]);
+            let output = run(folder, name, &["pack", "photos", name, "--resize-shorter", "64"]);
             assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
             std::fs::read(folder.join(name).join("train-00000.tfrecord")).unwrap()
         })

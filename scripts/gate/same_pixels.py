@@ -42,9 +42,12 @@ class Program:
 
 
 def requests(path: str, draw: random.Random) -> list[str]:
-    asked = [f"decode {path}", f"upright {path}", f"resize {path} 224 224", f"resize {path} 37 301", f"encode {path} 80"]
+    asked = [f"decode {path}", f"upright {path}", f"resize {path} 224 224", f"resize {path} 37 301"]
     asked += [f"values {dtype} {layout} {path}" for dtype, layout in draw.sample(VALUES, 2)]
-    for steps in draw.sample(CHAINS, 4):
+    for chain in draw.sample(CHAINS, 4):
+        # All images of a pipeline have one size.
+        sized = any("resize" in name for step in chain for name in step)
+        steps = chain if sized else [{"resize_to": {"size": [90, 117]}}, *chain]
         draws = ",".join(repr(draw.random()) for _ in range(24))
         asked.append(f"apply image {json.dumps(steps, separators=(',', ':'))} {draw.randrange(1, 9)} {draws} {path}")
     return asked

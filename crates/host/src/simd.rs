@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The environment variable that limits the vector instructions.
 pub const SIMD_VARIABLE: &str = "SHARDTOOL_SIMD";
 
-/// Vector instructions that code is compiled for, from the least to the most of each architecture.
+/// Vector instructions that code is compiled for: each includes those before it that are of the same architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Simd {
     /// Those that every processor of the architecture has, where the compiler chooses them.
@@ -30,7 +30,7 @@ impl Simd {
     #[cfg(target_arch = "aarch64")]
     pub const ALL: &[Simd] = &[Simd::Portable, Simd::Neon];
 
-    /// The most of this architecture.
+    /// The last of them.
     const MOST: Simd = Simd::ALL[Simd::ALL.len() - 1];
 
     /// Returns the name in `SHARDTOOL_SIMD`.

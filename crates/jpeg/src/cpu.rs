@@ -107,7 +107,7 @@ impl CpuFeatures {
     }
 }
 
-/// Returns `$call` with the token of the widest vector instructions that `$cpu` has; goes on if it has none. Vector code is called by
+/// Returns `$call` with the token of the widest vector instructions that `$cpu` has; continues if it has none. Vector code is called by
 /// this, except for reduced transforms, which not all have.
 macro_rules! with_widest_vectors {
     ($cpu:expr, $token:ident => $call:expr) => {

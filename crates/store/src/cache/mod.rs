@@ -19,7 +19,7 @@
 //!                       users/PID-N   locked by a process: the contents it uses; PID-N.next: the blocks it will use
 //! ```
 //!
-//! The holes of a file, or the files of a folder, say which blocks there are: there is no other table, and so nothing that a killed process could leave in
+//! The holes of a file, or the files of a folder, say which blocks there are. Nothing else does, and so nothing that a killed process could leave in
 //! contradiction. A block that was written in part, or that another process removes while it is read, has records whose CRCs
 //! do not match; its reader then requests them from the store. Locks end with the process that holds them. `NAME` contains
 //! checksums of the content, so that a dataset that changes has other names.

@@ -218,7 +218,7 @@ mod tests {
         // Longer than it was: the bytes behind the block are not read.
         std::fs::write(&path, [2; 300]).unwrap();
         let mut buffer = Vec::with_capacity(1000);
-        assert!(!blocks.append(&(700..900), &mut buffer), "there is no block 8");
+        assert!(!blocks.append(&(700..900), &mut buffer), "block 8 was not written");
         std::fs::write(&path, [1; 40]).unwrap();
         assert!(!blocks.read(730..750, &mut [0; 20]) && !blocks.has(7), "it ended within the range");
         std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();

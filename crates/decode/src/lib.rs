@@ -59,8 +59,8 @@
 //! | `cpu` | detection of instruction sets |
 //!
 //! `unsafe` occurs only in `avx2`, `resize::separable_sse41`, `resize::separable_avx2`, `resize::separable_avx512`,
-//! `resize::separable_neon`, `normalize::avx2`, `normalize::neon`, `operation::vectorised`, and, with the feature `libwebp`,
-//! `codecs::libwebp`.
+//! `resize::separable_neon`, `normalize::simd`, `normalize::avx2`, `normalize::neon`, `operation::vectorised`, and, with the
+//! feature `libwebp`, `codecs::libwebp`.
 //!
 //! # Features
 //!

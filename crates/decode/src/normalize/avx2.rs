@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::output::{Dtype, Layout, Output};
+use super::simd::{BF16, F16, F32, define_normalization};
 use crate::avx2::{load_16, store_16, store_32};
 use crate::cpu::Avx2FmaF16c;
 use std::arch::x86_64::*;
@@ -11,51 +12,7 @@ use std::arch::x86_64::*;
 /// Bytes of eight pixels.
 const STEP: usize = 24;
 
-impl Avx2FmaF16c {
-    /// Normalises the first pixels of an image and returns how many: all except at most seven.
-    ///
-    /// # Panics
-    /// If `out` is shorter than the values of `pixels`.
-    pub(crate) fn write(self, pixels: &[u8], output: &Output, out: &mut [u8]) -> usize {
-        // SAFETY: the processor has AVX2, FMA and F16C, because only `detect` makes a token, after checking for them.
-        unsafe {
-            match output.dtype() {
-                Dtype::F32 => write::<F32, 4>(pixels, output, out),
-                Dtype::F16 => write::<F16, 2>(pixels, output, out),
-                Dtype::Bf16 => write::<BF16, 2>(pixels, output, out),
-            }
-        }
-    }
-
-    /// Normalises the first samples of an image in their order, as if it were `[H, W, 3]`, and returns a third of how many: all
-    /// except at most 23.
-    ///
-    /// # Panics
-    /// If `out` is shorter than the values of `samples`.
-    pub(crate) fn write_in_order(self, samples: &[u8], output: &Output, out: &mut [u8]) -> usize {
-        // SAFETY: as in `write`.
-        unsafe {
-            match output.dtype() {
-                Dtype::F32 => interleaved::<F32, 4>(samples, output, out),
-                Dtype::F16 => interleaved::<F16, 2>(samples, output, out),
-                Dtype::Bf16 => interleaved::<BF16, 2>(samples, output, out),
-            }
-        }
-    }
-}
-
-/// [`Dtype`] as const generic parameters.
-const F32: u8 = 0;
-const F16: u8 = 1;
-const BF16: u8 = 2;
-
-#[target_feature(enable = "avx2,fma,f16c")]
-fn write<const DTYPE: u8, const VALUE: usize>(pixels: &[u8], output: &Output, out: &mut [u8]) -> usize {
-    match output.layout() {
-        Layout::Nhwc => interleaved::<DTYPE, VALUE>(pixels, output, out),
-        Layout::Nchw => planar::<DTYPE, VALUE>(pixels, output, out),
-    }
-}
+define_normalization!(Avx2FmaF16c, "avx2,fma,f16c");
 
 /// Writes values in the order of the samples: three vectors of eight values, whose lanes repeat the channels.
 #[target_feature(enable = "avx2,fma,f16c")]

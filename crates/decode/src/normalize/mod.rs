@@ -10,6 +10,7 @@ mod deep;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod output;
+mod simd;
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::Avx2FmaF16c as Vectors;

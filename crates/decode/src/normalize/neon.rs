@@ -4,57 +4,14 @@
 #![allow(unsafe_code)]
 
 use super::output::{Dtype, Layout, Output};
+use super::simd::{BF16, F16, F32, define_normalization};
 use crate::cpu::Neon;
 use std::arch::aarch64::*;
 
 /// Bytes of 16 pixels.
 const STEP: usize = 48;
 
-impl Neon {
-    /// Normalises the first pixels of an image and returns how many: all except at most 15.
-    ///
-    /// # Panics
-    /// If `out` is shorter than the values of `pixels`.
-    pub(crate) fn write(self, pixels: &[u8], output: &Output, out: &mut [u8]) -> usize {
-        // SAFETY: every aarch64 processor has NEON (`cpu.rs`).
-        unsafe {
-            match output.dtype() {
-                Dtype::F32 => write::<F32, 4>(pixels, output, out),
-                Dtype::F16 => write::<F16, 2>(pixels, output, out),
-                Dtype::Bf16 => write::<BF16, 2>(pixels, output, out),
-            }
-        }
-    }
-
-    /// Normalises the first samples of an image in their order, as if it were `[H, W, 3]`, and returns a third of how many: all
-    /// except at most 47.
-    ///
-    /// # Panics
-    /// If `out` is shorter than the values of `samples`.
-    pub(crate) fn write_in_order(self, samples: &[u8], output: &Output, out: &mut [u8]) -> usize {
-        // SAFETY: as in `write`.
-        unsafe {
-            match output.dtype() {
-                Dtype::F32 => interleaved::<F32, 4>(samples, output, out),
-                Dtype::F16 => interleaved::<F16, 2>(samples, output, out),
-                Dtype::Bf16 => interleaved::<BF16, 2>(samples, output, out),
-            }
-        }
-    }
-}
-
-/// [`Dtype`] as const generic parameters.
-const F32: u8 = 0;
-const F16: u8 = 1;
-const BF16: u8 = 2;
-
-#[target_feature(enable = "neon")]
-fn write<const DTYPE: u8, const VALUE: usize>(pixels: &[u8], output: &Output, out: &mut [u8]) -> usize {
-    match output.layout() {
-        Layout::Nhwc => interleaved::<DTYPE, VALUE>(pixels, output, out),
-        Layout::Nchw => planar::<DTYPE, VALUE>(pixels, output, out),
-    }
-}
+define_normalization!(Neon, "neon");
 
 /// Writes values in the order of the samples. The channels of four lanes repeat after three vectors.
 #[target_feature(enable = "neon")]

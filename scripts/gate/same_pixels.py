@@ -43,6 +43,8 @@ class Program:
 
 def requests(path: str, draw: random.Random) -> list[str]:
     asked = [f"decode {path}", f"upright {path}", f"resize {path} 224 224", f"resize {path} 37 301"]
+    # 4:2:0 and 4:4:4: what `pack --resize-shorter` writes.
+    asked += [f"encode {path} 85", f"encode {path} 95"]
     asked += [f"values {dtype} {layout} {path}" for dtype, layout in draw.sample(VALUES, 2)]
     for chain in draw.sample(CHAINS, 4):
         # All images of a pipeline have one size.

@@ -29,11 +29,15 @@ def main(folder: pathlib.Path) -> None:
                 to.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(image, to)
         st.pack(source, dataset, shard_size=200_000)
-        st.verify(dataset)
-        for path in sorted(dataset.rglob("*")):
-            # The manifest has the time of the pack.
-            if path.is_file() and path.suffix != ".json":
-                print(f"{path.relative_to(dataset)}: {digest(path.read_bytes())}")
+        # JPEGs that are resized and encoded again, with subsampled colours and without.
+        for quality in [85, 95]:
+            st.pack(source, pathlib.Path(scratch, f"quality-{quality}"), resize_shorter=24, quality=quality)
+        for packed in [dataset, *sorted(pathlib.Path(scratch).glob("quality-*"))]:
+            st.verify(packed)
+            for path in sorted(packed.rglob("*")):
+                # The manifest has the time of the pack.
+                if path.is_file() and path.suffix != ".json":
+                    print(f"{path.relative_to(scratch)}: {digest(path.read_bytes())}")
         train = st.Dataset(dataset).split("train")
         print(f"samples: {len(train)}")
         steps = [st.RandomResizedCrop(64), st.HorizontalFlip(), st.ColorJitter(0.3, 0.3, 0.3, 0.1), st.GaussianBlur(5)]

@@ -143,7 +143,7 @@ fn expected<'a>(shards: impl Iterator<Item = &'a (f64, f64)> + Clone, samples: u
     for (share, mean) in shards.filter(|(share, _)| *share > 0.0) {
         let probability = share / total;
         // A shard stays closed if no sample is drawn from it: (1 − p)ⁿ.
-        opened += -f64::exp_m1(samples as f64 * f64::ln_1p(-probability));
+        opened += -libm::expm1(samples as f64 * libm::log1p(-probability));
         bytes += samples as f64 * probability * mean;
     }
     ReplicaReads { shards: opened.round() as u64, bytes: bytes as u64, estimated: true }

@@ -1,6 +1,6 @@
-//! The structure that documents promise: which modules of a crate import each other in a circle, which hold `unsafe`, and which the
-//! table of their parent names. Reads `use` lines and paths of the sources; imports through re-exports are those of the module that
-//! re-exports.
+//! The structure that documents promise: which modules of a crate import each other in a circle, which hold `unsafe`, which the
+//! table of their parent names, and that none computes values with functions that differ by system. Reads `use` lines and paths of
+//! the sources; imports through re-exports are those of the module that re-exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -169,6 +169,28 @@ fn no_other_modules_hold_unsafe_code() {
         }
     }
     assert_eq!(lines("unsafe", &found), lines("unsafe", &known("unsafe")), "structure.txt");
+}
+
+#[test]
+fn no_value_depends_on_the_functions_of_a_system() {
+    // Their last bits differ between systems and processors: the package `libm` is the same everywhere. Pages and the demo may
+    // use them.
+    let inexact =
+        "acos asin atan atan2 cbrt cos cosh exp exp2 exp_m1 hypot ln ln_1p log10 log2 powf sin sin_cos sinh tan tanh";
+    let mut found = vec![];
+    for (name, folder) in crates().into_iter().filter(|(name, _)| !["cli", "view"].contains(&&**name)) {
+        let mut modules = Modules::new();
+        self::modules(&folder, &[], &mut modules);
+        for (module, code) in modules {
+            let called = |function: &&str| {
+                [".", "f32::", "f64::"].iter().any(|before| code.contains(&format!("{before}{function}(")))
+            };
+            found.extend(
+                inexact.split(' ').filter(called).map(|function| format!("{name} {}: {function}", module.join("::"))),
+            );
+        }
+    }
+    assert_eq!(found, [""; 0], "use the functions of `libm`");
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Normals {
     ) -> Result<(), SampleError> {
         self.turn_elements(positions, row, |normal: [[u8; B]; 3], turn| {
             let [x, y, z] = normal.map(&load);
-            let length = x.hypot(y).hypot(z);
+            let length = libm::hypot(libm::hypot(x, y), z);
             // Of an unknown normal of NaN, the comparison is false.
             if length > MAX_LENGTH {
                 return Err(SampleError::Normal { feature: feature.to_owned(), length });
@@ -147,7 +147,7 @@ fn apply([a, b]: [[f64; 2]; 2], [x, y]: [f64; 2]) -> [f64; 2] {
 fn nearest_rotation([[a, b], [c, d]]: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
     let mirrors = a * d - b * c < 0.0;
     let (x, y) = if mirrors { (a - d, b + c) } else { (a + d, c - b) };
-    let length = x.hypot(y);
+    let length = libm::hypot(x, y);
     if length.is_nan() || length <= 0.0 {
         return [[1.0, 0.0], [0.0, 1.0]];
     }

@@ -14,6 +14,8 @@ import pytest
 
 import shardtool as st
 
+CACHE = pathlib.Path(__file__).parents[3] / "target/mypy"
+
 PROGRAM = '''
 import numpy as np
 import shardtool as st
@@ -56,6 +58,8 @@ def check(tmp_path, *arguments):
     command = [python, "-m", "mypy", "--strict", "--python-executable", sys.executable, *map(str, arguments)]
     environment = {**os.environ, "MYPYPATH": str(pathlib.Path(st.__file__).parents[1])}
     environment.pop("PYTHONPATH", None)
+    # Kept from run to run, for each interpreter: most of the time is that of the packages, such as PyTorch.
+    environment["MYPY_CACHE_DIR"] = str(CACHE / pathlib.Path(sys.prefix).name)
     return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
 
 

@@ -1,9 +1,9 @@
-"""Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [--target] [--lib] [PACKAGE…]
+"""Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [--target] [--lib] [--skip TESTS]… [PACKAGE…]
 
 `cargo test` does not report how long a test took, nor what a passed test printed. The programs are those that it would run, one
 after the other, in the folder of their package. Results go to target/test-logs/NAME.json. With `--target`, as scripts/aarch64
 runs it, the packages are built alone, without those that test another one, and their programs run by cargo's runner; with
-`--lib` only the tests inside of the crates.
+`--lib` only the tests inside of the crates. `--skip` leaves out the tests whose names contain a text.
 """
 
 import argparse
@@ -45,10 +45,11 @@ def runner() -> list[str]:
     return os.environ.get(f"CARGO_TARGET_{target}_RUNNER", "").split()
 
 
-def run(folder: pathlib.Path, name: str, program: pathlib.Path) -> list[dict]:
+def run(folder: pathlib.Path, name: str, program: pathlib.Path, left_out: list[str]) -> list[dict]:
     """Runs one program; returns its tests, and prints one line, and the output of what failed."""
     # The times of tests are an unstable option of libtest.
     command = [*runner(), program, "-Z", "unstable-options", "--report-time", "--show-output", "--format", "json"]
+    command += [word for name in left_out for word in ("--skip", name)]
     environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "CARGO_MANIFEST_DIR": str(folder)}
     since = time.monotonic()
     try:
@@ -100,9 +101,11 @@ def main() -> int:
     parser.add_argument("--results", default="rust")
     parser.add_argument("--target", action="store_true")
     parser.add_argument("--lib", action="store_true")
+    parser.add_argument("--skip", action="append", default=[])
     parser.add_argument("packages", nargs="*")
     arguments = parser.parse_args()
-    tests = [test for program in programs(arguments.packages, arguments.target, arguments.lib) for test in run(*program)]
+    found = programs(arguments.packages, arguments.target, arguments.lib)
+    tests = [test for program in found for test in run(*program, arguments.skip)]
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / f"{arguments.results}.json").write_text(json.dumps(tests))
     failed = [test["name"] for test in tests if test["failed"]]

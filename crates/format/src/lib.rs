@@ -10,6 +10,7 @@
 //! | `wire` | the protobuf wire format |
 //! | [`example`] | `tf.train.Example`, read as views and written in canonical form; `tf.train.SequenceExample`, read |
 //! | [`array`](mod@array) | the layout of arrays in chunks |
+//! | `boxes` | [`BoxFormat`], [`BoxUnit`]: how the boxes of objects are written |
 //! | [`names`] | conventional feature names, file names, splits and keys |
 //! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |
@@ -31,6 +32,7 @@
 compile_error!("shardtool supports Linux on x86-64 and aarch64, and macOS on Apple silicon only");
 
 pub mod array;
+mod boxes;
 mod chain;
 pub mod checksum;
 mod compression;
@@ -45,6 +47,7 @@ pub mod names;
 mod printable;
 mod wire;
 
+pub use boxes::{BoxFormat, BoxUnit};
 pub use chain::Chain;
 pub use compression::Compression;
 pub use damage::{Damage, UnknownDamage};

@@ -123,12 +123,11 @@ pub use mixing::{BatchMix, Mixing, RowMix};
 pub use notices::Notice;
 pub use objects::ObjectRole;
 pub use options::{
-    ArrayKind, Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, BoxFormat, BoxUnit, Buckets,
-    CLASS_NAMES, CLASSES, Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, Decimal, DecodedCache,
-    Devices, EXCLUSIONS, Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, KEYPOINTS, Layout,
-    LengthBuckets, Longer, Mask, MemberStage, Members, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part,
-    PixelDtype, PixelMask, Pixels, Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Stages, Start, Tokens, View,
-    option_schemas, parse_size,
+    ArrayKind, Arrays, AspectRatioBuckets, Axis, BOXES, BadSamples, BatchTransform, Buckets, CLASS_NAMES, CLASSES,
+    Classes, Clip, ClipSampling, Column, Config, CopyPaste, Custom, Decimal, DecodedCache, Devices, EXCLUSIONS,
+    Exclusion, Field, FurtherImage, FurtherKind, Image, InvalidOptions, KEYPOINTS, Layout, LengthBuckets, Longer, Mask,
+    MemberStage, Members, Mode, Mosaic, Objects, OnBad, PageCache, Pairs, Part, PixelDtype, PixelMask, Pixels,
+    Prefetch, RaggedArrays, Replicas, SEGMENTATION, Select, Stages, Start, Tokens, View, option_schemas, parse_size,
 };
 pub use packing::PackedSamples;
 pub use replica_share::{MAX_COUNTED_ROWS, ReplicaReads, ReplicaShare};

@@ -6,9 +6,10 @@ use crate::columns::{ResolvedColumn, Shape};
 use crate::error::{Error, SampleError};
 use crate::features::{Features, wrong_layout};
 use crate::keypoints::DescribedKeypoints;
-use crate::options::{BoxFormat, BoxUnit, CLASS_NAMES, CLASSES, Classes, Column, Layout, Objects, View};
+use crate::options::{CLASS_NAMES, CLASSES, Classes, Column, Layout, Objects, View};
 use crate::splits::Splits;
 use shardtool_decode::Plan;
+use shardtool_format::BoxUnit;
 use shardtool_format::manifest::SidesError;
 use shardtool_read::Split;
 
@@ -259,13 +260,8 @@ impl ObjectColumns {
     /// given.
     pub(crate) fn boxes(&self, cells: &[Cell], stored: (u32, u32)) -> Vec<[f64; 4]> {
         let [width, height] = self.scale(stored);
-        let corners = |[a, b, c, d]: [f64; 4]| match self.objects.box_format {
-            BoxFormat::Xyxy => [a, b, c, d],
-            BoxFormat::Xywh => [a, b, a + c, b + d],
-            BoxFormat::Cxcywh => [a - c / 2.0, b - d / 2.0, a + c / 2.0, b + d / 2.0],
-        };
         let boxes = cells[self.boxes].floats().as_chunks::<BOX>().0.iter();
-        let boxes = boxes.map(|b| corners(b.map(f64::from)));
+        let boxes = boxes.map(|b| self.objects.box_format.corners(b.map(f64::from)));
         boxes.map(|[a, b, c, d]| [a * width, b * height, c * width, d * height]).collect()
     }
 

@@ -112,8 +112,7 @@ pub use export::{ExportKind, ExportOptions, Exported, export};
 pub use extract::{ExtractOptions, Extracted, Refused, extract};
 pub use index_writer::{IndexOptions, IndexWriter, Indexed, Payload};
 pub use options::{
-    Annotated, BoxFormat, BoxUnit, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind,
-    SplitNames,
+    Annotated, JpegLayout, MemberKey, OnError, Options, PixelStore, Resize, Shards, SourceKind, SplitNames,
 };
 pub use pack::{IndexedAs, IndexedSource, Summary, index_source, indexed_as, pack, pack_splits, source_kind};
 pub use parts::{

@@ -7,6 +7,7 @@ use crate::virtual_source::VirtualSource;
 use shardtool_decode::{self as decode, FloatRange, Format, Limits, Truncated};
 use shardtool_format::manifest::{DType, Keypoints};
 use shardtool_format::names;
+use shardtool_format::{BoxFormat, BoxUnit};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -188,25 +189,6 @@ pub enum SourceKind {
     Pairs,
 }
 
-/// Unit of coordinates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BoxUnit {
-    /// Pixels of the annotated image.
-    Pixel,
-    /// Fractions of its width and height.
-    Fraction,
-}
-
-impl BoxUnit {
-    /// Returns the name.
-    pub fn name(self) -> &'static str {
-        match self {
-            BoxUnit::Pixel => "pixel",
-            BoxUnit::Fraction => "fraction",
-        }
-    }
-}
-
 impl Annotated {
     /// Returns the name.
     pub fn name(self) -> &'static str {
@@ -225,27 +207,6 @@ pub enum Annotated {
     Coded,
     /// The image as it is shown, with its EXIF orientation applied.
     Upright,
-}
-
-/// Format of boxes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum BoxFormat {
-    /// Left, top, width, height in pixels, as in COCO.
-    #[default]
-    Xywh,
-    /// Left, top, right, bottom in pixels, as in Pascal VOC.
-    Xyxy,
-}
-
-impl BoxFormat {
-    /// Returns the name used in options.
-    pub fn name(self) -> &'static str {
-        match self {
-            BoxFormat::Xywh => "xywh",
-            BoxFormat::Xyxy => "xyxy",
-        }
-    }
 }
 
 /// Size or number of shards.
@@ -335,7 +296,7 @@ impl Default for Options {
             arrays: vec![],
             frames: vec![],
             fps: None,
-            boxes: BoxFormat::default(),
+            boxes: BoxFormat::Xywh,
             first_pixel: 1,
             box_unit: None,
             annotated: None,

@@ -10,9 +10,10 @@ use crate::writer::ArrayOptions;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shardtool_format::manifest::DType;
+use shardtool_format::{BoxFormat, BoxUnit};
 use shardtool_pack::{
-    AdoptOptions, Annotated, ArrayColumn, BoxFormat, BoxUnit, DestinationError, IndexedAs, JpegLayout, MemberKey,
-    OnError, Options, Part, PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary, indexed_as,
+    AdoptOptions, Annotated, ArrayColumn, DestinationError, IndexedAs, JpegLayout, MemberKey, OnError, Options, Part,
+    PixelStore, Progress, Resize, Shards, SourceKind, SplitNames, Step, Summary, indexed_as,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ pub(crate) fn coordinates(
     unit: Option<String>,
     annotated: Option<String>,
 ) -> PyResult<(Option<BoxUnit>, Option<Annotated>)> {
-    let units = [BoxUnit::Pixel, BoxUnit::Fraction].map(|unit| (unit.name(), unit));
+    let units = BoxUnit::ALL.map(|unit| (unit.name(), unit));
     let images = [Annotated::Coded, Annotated::Upright].map(|image| (image.name(), image));
     let unit = unit.map(|name| one_of(py, "box_unit", &name, &units)).transpose()?;
     Ok((unit, annotated.map(|name| one_of(py, "annotated", &name, &images)).transpose()?))
@@ -137,7 +138,7 @@ impl PackOptions {
             options.arrays.push(array.column(py)?);
         }
         (options.box_unit, options.annotated) = coordinates(py, self.box_unit, self.annotated)?;
-        options.boxes = one_of(py, "boxes", &self.boxes, &[("xywh", BoxFormat::Xywh), ("xyxy", BoxFormat::Xyxy)])?;
+        options.boxes = one_of(py, "boxes", &self.boxes, &BoxFormat::ALL.map(|format| (format.name(), format)))?;
         options.keypoints = self.keypoints.map(KeypointsOption::into_keypoints);
         options.images = self.images;
         let zstd = PixelStore::RawZstd { level: self.zstd_level };

@@ -283,10 +283,16 @@ def photo(height, width, shade):
     return np.full((height, width, 3), shade, np.uint8)
 
 
-@pytest.mark.parametrize("boxes, second", [("xywh", [10, 6, 10, 4]), ("xyxy", [10, 6, 20, 10])])
-def test_objects_become_the_features_of_pack(tmp_path, boxes, second):
+@pytest.mark.parametrize(
+    "boxes, first, second",
+    [
+        ("xywh", [0, 0, 20, 10], [10.1, 6.3, 9.6, 2.8]),
+        ("xyxy", [0, 0, 20, 10], [10.1, 6.3, 19.7, 9.1]),
+        ("cxcywh", [10, 5, 20, 10], [14.9, 7.7, 9.6, 2.8]),
+    ],
+)
+def test_objects_become_the_features_of_pack(tmp_path, boxes, first, second):
     """They equal those that `pack` stores for the same objects in a JSONL list."""
-    first = [0, 0, 20, 10]
     objects = [
         {"bbox": [first, second], "category": [1, 0], "area": [200.0, 40.0], "segmentation": [[[1, 2, 3]], [[4]]],
          "keypoints": [[1, 2, 2], [10, 5, 0]]},
@@ -311,7 +317,7 @@ def test_objects_become_the_features_of_pack(tmp_path, boxes, second):
         for name in mine:
             assert a["features"].get(name) == b["features"].get(name), name
     found = np.array(written[0]["features"]["image/object/bbox"]).reshape(2, 4)
-    np.testing.assert_allclose(found, [[0, 0, 1, 1], [0.5, 0.6, 1, 1]], rtol=1e-6)
+    np.testing.assert_allclose(found, [[0, 0, 1, 1], [0.505, 0.63, 0.985, 0.91]], rtol=1e-6)
 
 
 def test_objects_may_be_dicts_with_class_names(tmp_path):

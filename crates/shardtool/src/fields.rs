@@ -203,7 +203,7 @@ pub use shardtool_load::Objects;
 /// objects.box_format = BoxFormat::Cxcywh;
 /// assert_eq!(Objects::default().box_format, BoxFormat::Xyxy);
 /// ```
-pub use shardtool_load::BoxFormat;
+pub use shardtool_format::BoxFormat;
 
 /// Says in which unit a dataset has its boxes.
 ///
@@ -214,7 +214,7 @@ pub use shardtool_load::BoxFormat;
 /// objects.unit = BoxUnit::Pixel;
 /// assert_eq!(Objects::default().unit, BoxUnit::Fraction);
 /// ```
-pub use shardtool_load::BoxUnit;
+pub use shardtool_format::BoxUnit;
 
 /// Delivers another image of each record, such as depth, with the geometry of the first.
 ///

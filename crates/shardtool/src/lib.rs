@@ -120,9 +120,9 @@ pub mod write {
     pub use shardtool_format::array::Codec;
     pub use shardtool_format::manifest::{DType, Keypoints};
     pub use shardtool_pack::{
-        Annotated, Array, ArrayColumn, BoxFormat, BoxUnit, Committed, Compression, Image, JpegLayout, Label, MemberKey,
-        OnError, PixelArray, PixelStore, Progress, Resize, Sample, Shards, Silent, SourceKind, SplitNames, Summary,
-        Value, commit_parts, pack as pack_with_progress,
+        Annotated, Array, ArrayColumn, Committed, Compression, Image, JpegLayout, Label, MemberKey, OnError,
+        PixelArray, PixelStore, Progress, Resize, Sample, Shards, Silent, SourceKind, SplitNames, Summary, Value,
+        commit_parts, pack as pack_with_progress,
     };
 }
 

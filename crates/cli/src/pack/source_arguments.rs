@@ -6,7 +6,8 @@ use crate::headings;
 use shardtool_decode::Truncated;
 use shardtool_format::array::Codec;
 use shardtool_format::manifest::{DType, Keypoints};
-use shardtool_pack::{Annotated, ArrayColumn, BoxFormat, BoxUnit, MemberKey, OnError, Options, Shards, SourceKind};
+use shardtool_format::{BoxFormat, BoxUnit};
+use shardtool_pack::{Annotated, ArrayColumn, MemberKey, OnError, Options, Shards, SourceKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -142,6 +143,8 @@ enum Boxes {
     Xywh,
     /// Left, top, right, bottom, as in Pascal VOC
     Xyxy,
+    /// Centre, width, height, as in YOLO
+    Cxcywh,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -291,6 +294,7 @@ impl SourceArguments {
         options.boxes = match self.boxes {
             Boxes::Xywh => BoxFormat::Xywh,
             Boxes::Xyxy => BoxFormat::Xyxy,
+            Boxes::Cxcywh => BoxFormat::Cxcywh,
         };
         options.keypoints = self.keypoints.clone();
         options.images = self.images.clone();

@@ -64,7 +64,7 @@ pub use further_image::{FurtherImage, FurtherKind};
 pub use image::{Custom, Image, Mode, PixelDtype, Pixels, View};
 pub use invalid::InvalidOptions;
 pub use mask::Mask;
-pub use objects::{BOXES, BoxFormat, BoxUnit, CLASS_NAMES, CLASSES, KEYPOINTS, Objects, SEGMENTATION};
+pub use objects::{BOXES, CLASS_NAMES, CLASSES, KEYPOINTS, Objects, SEGMENTATION};
 pub use pixel_mask::PixelMask;
 pub(crate) use prefetch::DEFAULT_BATCHES;
 pub use prefetch::{PageCache, Prefetch};

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shardtool_format::{BoxFormat, BoxUnit};
 
 /// Feature with the boxes of a record, as `pack` and the writers store them.
 pub const BOXES: &str = "image/object/bbox";
@@ -64,36 +65,12 @@ pub struct Objects {
     pub min_area: f64,
 }
 
-/// What the four numbers of a box are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BoxFormat {
-    /// Left, top, right, bottom.
-    #[default]
-    Xyxy,
-    /// Left, top, width, height.
-    Xywh,
-    /// Centre, width, height.
-    Cxcywh,
-}
-
-/// The unit of coordinates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BoxUnit {
-    /// Fractions of the width and height of the stored image.
-    #[default]
-    Fraction,
-    /// Pixels of the stored image.
-    Pixel,
-}
-
 impl Default for Objects {
     fn default() -> Self {
         Objects {
             boxes: BOXES.to_owned(),
-            box_format: BoxFormat::default(),
-            unit: BoxUnit::default(),
+            box_format: BoxFormat::Xyxy,
+            unit: BoxUnit::Fraction,
             properties: vec![CLASSES.to_owned()],
             classes: None,
             keypoints: None,

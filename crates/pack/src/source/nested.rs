@@ -10,18 +10,19 @@
 //! | anything else | `NAME` as JSON text |
 
 use super::objects;
-use crate::{BoxFormat, Reason};
+use crate::Reason;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
+use shardtool_format::BoxFormat;
 use std::collections::BTreeSet;
 
 /// The member that describes the objects in an image.
 const OBJECTS: &str = "objects";
 
 /// How nested values become columns. The same for all samples of a source.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Nesting {
-    pub(crate) boxes: BoxFormat,
+    boxes: BoxFormat,
     /// Columns that are ragged in some sample. They have lengths, not shapes, in all samples.
     pub(crate) ragged: BTreeSet<String>,
     /// Columns that have a shape in some sample. Empty lists then have one too.
@@ -34,6 +35,10 @@ const SHAPE: &str = "/shape";
 const LENGTHS: &str = "/lengths";
 
 impl Nesting {
+    pub(crate) fn new(boxes: BoxFormat) -> Nesting {
+        Nesting { boxes, ragged: BTreeSet::new(), shaped: BTreeSet::new() }
+    }
+
     /// Learns from the names of all columns which ones are ragged and which have shapes.
     pub(crate) fn learn<'a>(&mut self, columns: impl Iterator<Item = &'a String>) {
         for name in columns {
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn nested_lists_have_shapes_or_lengths() {
-        let nesting = Nesting::default();
+        let nesting = Nesting::new(BoxFormat::Xywh);
         let value = json!({"a": [1, 2], "b": [[1, 2], [3, 4], [5, 6]], "c": [[1], [2, 3]], "d": [[[1, 2]], [[3, 4]]],
             "e": {"f": 1, "g": {"h": [[]]}}, "i": [[[1], [2, 3]]], "j": [[1], 2], "k": [], "l": null});
         let expected = json!({"a": [1, 2], "b": [1, 2, 3, 4, 5, 6], "b/shape": [3, 2], "c": [1, 2, 3], "c/lengths": [1, 2],
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_column_is_ragged_or_shaped_in_all_samples() {
-        let mut nesting = Nesting::default();
+        let mut nesting = Nesting::new(BoxFormat::Xywh);
         let names = ["c", "c/lengths", "c/shape", "b", "b/shape"].map(str::to_owned);
         nesting.learn(names.iter());
         assert!(nesting.is_replaced("c/shape") && !nesting.is_replaced("b/shape"));

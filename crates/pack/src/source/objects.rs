@@ -4,9 +4,9 @@
 //! made, when the image's size is known (`coordinates`).
 
 use crate::Reason;
-use crate::options::BoxFormat;
 use crate::sample::{SampleSchema, Values};
 use serde_json::{Map, Value};
+use shardtool_format::BoxFormat;
 use shardtool_format::manifest::{DType, Keypoints};
 use std::collections::BTreeMap;
 
@@ -57,10 +57,7 @@ pub(super) fn flat(
             "bbox" => {
                 let found = list.iter().map(|value| numbers(value, 4)).collect::<Option<Vec<_>>>();
                 let found = found.ok_or_else(|| wrong("bbox", "four numbers for each object"))?;
-                let corners = found.into_iter().flat_map(|b| match boxes {
-                    BoxFormat::Xywh => [b[0], b[1], b[0] + b[2], b[1] + b[3]],
-                    BoxFormat::Xyxy => [b[0], b[1], b[2], b[3]],
-                });
+                let corners = found.into_iter().flat_map(|b| boxes.corners([b[0], b[1], b[2], b[3]]));
                 out.insert(BBOX.to_owned(), corners.map(Value::from).collect());
             }
             "keypoints" => {
@@ -198,7 +195,7 @@ mod tests {
 
     fn columns(value: Value) -> Result<Value, Reason> {
         let mut out = Map::new();
-        flat(value, BoxFormat::default(), |name, list, out| drop(out.insert(name, list.into())), &mut out)
+        flat(value, BoxFormat::Xywh, |name, list, out| drop(out.insert(name, list.into())), &mut out)
             .map(|()| Value::Object(out))
     }
 

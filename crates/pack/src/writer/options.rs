@@ -1,11 +1,12 @@
 //! Options of a writer.
 
 use crate::array::ArrayColumn;
-use crate::options::{Annotated, BoxUnit, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
+use crate::options::{Annotated, DEFAULT_SPLIT, JpegLayout, PixelStore, Resize};
 use crate::sample::{DescribedKeypoints, SampleSchema};
 use crate::source::keypoints;
 use crate::{Error, Options, Shards, sample};
 use shardtool_decode::{FloatRange, Limits, Truncated};
+use shardtool_format::BoxUnit;
 use shardtool_format::manifest::{DType, Keypoints};
 use std::path::PathBuf;
 

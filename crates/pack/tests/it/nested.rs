@@ -1,9 +1,10 @@
 //! Nested lists, objects in images, COCO files and lists without images, compared with values computed here.
 
 use crate::support::{chain, check, jpeg, manifest, put, records, rejected};
+use shardtool_format::BoxFormat;
 use shardtool_format::example::{Example, Feature};
 use shardtool_pack::SourceError;
-use shardtool_pack::{BoxFormat, Error, Options, PixelStore, pack};
+use shardtool_pack::{Error, Options, PixelStore, pack};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,9 +108,14 @@ fn objects_become_boxes() {
     assert_eq!(found["photos/0.jpg"]["image/object/class/label"], Found::Int(vec![3, 0]));
     assert_eq!(found["photos/0.jpg"]["image/object/id"], Found::Int(vec![7, 8]));
     assert_eq!(found["photos/1.jpg"]["image/object/bbox"], Found::Float(vec![]));
-    let list = list([[10.0, 2.0, 20.0, 12.0], [0.0, 0.0, 40.0, 20.0]]);
-    put(&made.path("xyxy.jsonl"), list.as_bytes());
-    let options = with!(Options::new(made.path("xyxy.jsonl"), made.path("xyxy")), boxes = BoxFormat::Xyxy);
+    let of = |name: &str, boxes, format| {
+        let source = made.path(&format!("{name}.jsonl"));
+        put(&source, list(boxes).as_bytes());
+        with!(Options::new(source, made.path(name)), boxes = format)
+    };
+    let options = of("cxcywh", [[15.0, 7.0, 10.0, 10.0], [20.0, 10.0, 40.0, 20.0]], BoxFormat::Cxcywh);
+    assert_eq!(made.pack(options)["photos/0.jpg"]["image/object/bbox"], expected);
+    let options = of("xyxy", [[10.0, 2.0, 20.0, 12.0], [0.0, 0.0, 40.0, 20.0]], BoxFormat::Xyxy);
     assert_eq!(made.pack(options.clone())["photos/0.jpg"]["image/object/bbox"], expected);
     // Smaller images, stored as pixels: the same fractions.
     let resize = Some(shardtool_pack::Resize::Shorter(10));

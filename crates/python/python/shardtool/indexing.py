@@ -33,7 +33,7 @@ def index(
     label_offset: int = 0,
     columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames", "flow"] | Array] | None = None,
     fps: float | None = None,
-    boxes: Literal["xywh", "xyxy"] = "xywh",
+    boxes: Literal["xywh", "xyxy", "cxcywh"] = "xywh",
     first_pixel: Literal[0, 1] = 1,
     box_unit: Literal["pixel", "fraction"] | None = None,
     annotated: Literal["coded", "upright"] | None = None,

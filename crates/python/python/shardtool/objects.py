@@ -28,8 +28,8 @@ SEGMENTATION = "image/object/segmentation"
 #: Members that hold classes; the first one that exists is used.
 _CLASS_MEMBERS = ("category", "category_id", "label", "labels", "class")
 
-#: Left, top, width, height; or left, top, right, bottom.
-Boxes = Literal["xywh", "xyxy"]
+#: Left, top, width, height; left, top, right, bottom; or centre, width, height.
+Boxes = Literal["xywh", "xyxy", "cxcywh"]
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ def _class_type(values: list[Any]) -> type:
 def _coordinates(name: str, values: list[Any], group: int) -> np.ndarray:
     """Returns an array `[n, k]` with k numbers for each object, k being a multiple of `group`."""
     try:
-        given = np.asarray(values, np.float32) if values else np.zeros((0, group), np.float32)
+        given = np.asarray(values, np.float64) if values else np.zeros((0, group), np.float64)
         # Points of two numbers are not points of three.
         fits = given.ndim < 3 or given.shape[2] == group
-        array = given.reshape(len(values), -1) if values and fits else given if fits else np.zeros((1, 0), np.float32)
+        array = given.reshape(len(values), -1) if values and fits else given if fits else np.zeros((1, 0), np.float64)
     except (TypeError, ValueError):
-        array = np.zeros((1, 0), np.float32)
+        array = np.zeros((1, 0), np.float64)
     if array.shape[1] % group or not array.shape[1]:
         expected = "four numbers" if group == 4 else "x, y and visibility of the same points"
         raise OptionError(f"`objects`: `{name}` is {values!r:.80}: expected {expected} for each object")
@@ -141,6 +141,8 @@ def _corners(values: list[Any], boxes: Boxes) -> np.ndarray:
     array = _coordinates("bbox", values, 4)
     if array.shape[1] != 4:
         raise OptionError(f"`objects`: `bbox` is {values!r:.80}: expected four numbers for each object")
-    if boxes == "xywh":
-        array = np.concatenate([array[:, :2], array[:, :2] + array[:, 2:]], axis=1)
-    return array
+    if boxes == "xyxy":
+        return array
+    at, size = array[:, :2], array[:, 2:]
+    left_top = at if boxes == "xywh" else at - size / 2
+    return np.concatenate([left_top, left_top + size if boxes == "xywh" else at + size / 2], axis=1)

@@ -104,7 +104,7 @@ def pack(
     jpeg: Literal["keep", "optimize"] = "keep",
     columns: Mapping[str, Literal["int64", "float", "bytes", "float64", "uint64", "file", "frames", "flow"] | Array] | None = None,
     fps: float | None = None,
-    boxes: Literal["xywh", "xyxy"] = "xywh",
+    boxes: Literal["xywh", "xyxy", "cxcywh"] = "xywh",
     first_pixel: Literal[0, 1] = 1,
     box_unit: Literal["pixel", "fraction"] | None = None,
     annotated: Literal["coded", "upright"] | None = None,
@@ -180,7 +180,7 @@ def pack(
         Frames per second of the clips, which becomes the feature `NAME/fps`.
     boxes
         Format of the boxes of a source's `objects`: `"xywh"` is left, top, width, height; `"xyxy"` is left, top, right,
-        bottom.
+        bottom; `"cxcywh"` is centre, width, height.
     first_pixel
         Number of the first pixel in boxes of Pascal VOC: 1, as its own files count, with right and bottom pixels that belong to the
         box; or 0, as some tools write, where the numbers are edges.

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _shardtool
 from .arrays import Array
@@ -63,7 +63,7 @@ class Writer:
         `labels=False` with `classes`: these are the classes of objects, as in detection.
     boxes
         Format of the boxes of a sample's `objects`, in pixels: `"xywh"` is left, top, width, height; `"xyxy"` is left,
-        top, right, bottom.
+        top, right, bottom; `"cxcywh"` is centre, width, height.
     box_unit, annotated
         Unit of these boxes and keypoints, and the image that they refer to: as for `pack`.
     keypoints
@@ -134,8 +134,8 @@ class Writer:
         force: bool = False,
     ):
         options = {name: value for name, value in locals().items() if name not in ("self", "features")}
-        if boxes not in ("xywh", "xyxy"):
-            raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy"')
+        if boxes not in get_args(Boxes):
+            raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy" or "cxcywh"')
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
         checked(keypoints)

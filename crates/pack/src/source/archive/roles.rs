@@ -131,7 +131,7 @@ impl Roles {
                 .collect(),
             offset: *label_offset,
             member_key: *member_key,
-            nesting: Nesting { boxes: *boxes, ..Nesting::default() },
+            nesting: Nesting::new(*boxes),
         }
     }
 

@@ -7,10 +7,10 @@ mod map;
 
 use super::objects::{AREA, BBOX, KEYPOINTS};
 use super::{keypoints, objects};
-use crate::options::BoxUnit;
 use crate::sample::{SampleSchema, Values};
 use crate::{Options, Reason};
 use map::Map;
+use shardtool_format::BoxUnit;
 use std::borrow::Cow;
 
 /// Columns with the width and height of the annotated image, in pixels.

@@ -43,7 +43,7 @@ const LABEL: &str = "label";
 /// [`Error::Io`].
 pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
-    let mut nesting = Nesting { boxes: options.boxes, ..Nesting::default() };
+    let mut nesting = Nesting::new(options.boxes);
     let scan = scan(file, &root, &nesting, options)?;
     nesting.learn(scan.columns.keys());
     let (columns, listed) = columns(file, &scan, &nesting, options)?;

@@ -7,6 +7,7 @@ use crate::error::ListError;
 use crate::sample::Values;
 use crate::source::infer::Inferred;
 use crate::source::nested::Nesting;
+use shardtool_format::BoxFormat;
 use shardtool_format::manifest::DType;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +36,8 @@ pub(crate) fn list_table(
     types: &Types<'_>,
     classes: &[String],
 ) -> Result<ListTable, Error> {
-    let mut nesting = Nesting::default();
+    // Rows with boxes are refused below, whatever their format.
+    let mut nesting = Nesting::new(BoxFormat::Xywh);
     let column_error = |column: &str, problem| {
         Error::List(ListError::Column { path: file.to_owned(), column: column.to_owned(), problem })
     };

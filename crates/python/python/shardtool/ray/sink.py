@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ray.data import Datasink
 
@@ -105,8 +105,8 @@ class Sink(Datasink):
         jpeg_entries: bool = True,
         sha256: bool = False,
     ):
-        if boxes not in ("xywh", "xyxy"):
-            raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy"')
+        if boxes not in get_args(Boxes):
+            raise OptionError(f'`boxes` is {boxes!r}: expected "xywh", "xyxy" or "cxcywh"')
         if on_error not in ("skip", "fail"):
             raise OptionError(f'`on_error` is {on_error!r}: expected "skip", "fail"')
         self._options: dict[str, Any] = {

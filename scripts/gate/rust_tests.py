@@ -1,9 +1,12 @@
-"""Runs the Rust test programs and writes the time and the skips of each test. Usage: rust_tests.py [--results NAME] [--target] [--lib] [--skip TESTS]… [PACKAGE…]
+"""Runs the Rust test programs and writes the time and the skips of each test.
+
+Usage: rust_tests.py [--results NAME] [--target] [--lib] [--skip TESTS]… [--deadline SECONDS] [PACKAGE…]
 
 `cargo test` does not report how long a test took, nor what a passed test printed. The programs are those that it would run, one
 after the other, in the folder of their package. Results go to target/test-logs/NAME.json. With `--target`, as scripts/aarch64
 runs it, the packages are built alone, without those that test another one, and their programs run by cargo's runner; with
-`--lib` only the tests inside of the crates. `--skip` leaves out the tests whose names contain a text.
+`--lib` only the tests inside of the crates. `--skip` leaves out the tests whose names contain a text. A program is ended after
+`--deadline`, and the tests that had not ended are failures.
 """
 
 import argparse
@@ -17,10 +20,6 @@ import time
 
 from results import LOGS, SKIPPED
 from steps import ROOT
-
-#: Seconds after which a program is ended; the tests that had not ended are failures.
-DEADLINE = 900
-
 
 def programs(packages: list[str], alone: bool, lib: bool) -> list[tuple[pathlib.Path, str, pathlib.Path]]:
     """Returns folder of the package, name and path of every test program; builds what is not built."""
@@ -45,7 +44,7 @@ def runner() -> list[str]:
     return os.environ.get(f"CARGO_TARGET_{target}_RUNNER", "").split()
 
 
-def run(folder: pathlib.Path, name: str, program: pathlib.Path, left_out: list[str]) -> list[dict]:
+def run(folder: pathlib.Path, name: str, program: pathlib.Path, left_out: list[str], deadline: int) -> list[dict]:
     """Runs one program; returns its tests, and prints one line, and the output of what failed."""
     # The times of tests are an unstable option of libtest.
     command = [*runner(), program, "-Z", "unstable-options", "--report-time", "--show-output", "--format", "json"]
@@ -54,11 +53,11 @@ def run(folder: pathlib.Path, name: str, program: pathlib.Path, left_out: list[s
     since = time.monotonic()
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=DEADLINE
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=deadline
         )
         output, status = done.stdout, f"status {done.returncode}" if done.returncode else ""
     except subprocess.TimeoutExpired as expired:
-        output, status = expired.stdout or b"", f"ended after {DEADLINE} s"
+        output, status = expired.stdout or b"", f"ended after {deadline} s"
     return tests_of(name, output.decode(errors="replace"), status, time.monotonic() - since)
 
 
@@ -102,10 +101,11 @@ def main() -> int:
     parser.add_argument("--target", action="store_true")
     parser.add_argument("--lib", action="store_true")
     parser.add_argument("--skip", action="append", default=[])
+    parser.add_argument("--deadline", type=int, default=900)
     parser.add_argument("packages", nargs="*")
     arguments = parser.parse_args()
     found = programs(arguments.packages, arguments.target, arguments.lib)
-    tests = [test for program in found for test in run(*program, arguments.skip)]
+    tests = [test for program in found for test in run(*program, arguments.skip, arguments.deadline)]
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / f"{arguments.results}.json").write_text(json.dumps(tests))
     failed = [test["name"] for test in tests if test["failed"]]

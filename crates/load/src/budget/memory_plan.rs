@@ -22,7 +22,7 @@ pub(crate) struct Demand {
     pub(crate) source: u64,
     /// Bytes of scratch to decode one of the largest images; 0 if no images are decoded.
     pub(crate) scratch: u64,
-    /// Bytes of the tables of all workers' decoders.
+    /// Bytes of the tables of all workers' decoders; without images, of what the workers note of samples.
     pub(crate) tables: u64,
     /// Bytes of decoded images that are kept in memory.
     pub(crate) decoded: u64,
@@ -63,7 +63,7 @@ pub struct MemoryPlan {
     pub source: u64,
     /// Scratch to decode the largest image of a few sampled shards.
     pub scratch: u64,
-    /// Tables of all workers' decoders.
+    /// Tables of all workers' decoders; without images, what the workers note of samples.
     pub tables: u64,
     /// Indexes of shards in object stores.
     pub indexes: u64,
@@ -218,7 +218,7 @@ impl fmt::Display for MemoryPlan {
         write!(f, "minimum: {} = {replicas} x {MIN_BATCHES} batches x {}", Bytes(self.minimum()), Bytes(self.batch))?;
         write!(f, " + {} decode scratch", Bytes(self.scratch))?;
         if self.tables > 0 {
-            write!(f, " + {} decoder tables", Bytes(self.tables))?;
+            write!(f, " + {} tables of the workers", Bytes(self.tables))?;
         }
         if self.source > 0 {
             write!(f, " + {} sample ids", Bytes(self.source))?;

@@ -197,7 +197,9 @@ fn index(arguments: &Arguments, source: &Path, out: &mut Output) -> anyhow::Resu
 
 /// Makes shards of TFRecord files.
 fn adopt_files(arguments: &Arguments, files: &[PathBuf], out: &mut Output) -> anyhow::Result<Exit> {
-    let mut options = AdoptOptions::default();
+    let mut given = Options::new(files.first().map_or(Path::new(""), PathBuf::as_path), "");
+    arguments.from.apply(&mut given);
+    let mut options = AdoptOptions::of(&given)?;
     options.out = arguments.out.clone();
     options.split = arguments.split.clone();
     options.split_names = arguments.splits.split_names();

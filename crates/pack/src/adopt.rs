@@ -13,7 +13,7 @@ use crate::progress::{Progress, Step, after};
 use crate::source::split_names::NamedSplit;
 use crate::source::splits::{Named, group};
 use crate::split::manifest_store;
-use crate::{Error, Problem, SplitNames};
+use crate::{Error, Options, Problem, SplitNames};
 use shardtool_format as format;
 use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
@@ -67,6 +67,40 @@ impl Default for AdoptOptions {
 }
 
 impl AdoptOptions {
+    /// Takes what concerns TFRecord files from the options of a source.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for an option that would change records.
+    pub fn of(options: &Options) -> Result<Self, Error> {
+        let unused = [
+            ("classes", options.classes.is_some()),
+            ("map", !options.map.is_empty()),
+            ("columns", !(options.columns.is_empty() && options.files.is_empty() && options.frames.is_empty())),
+            ("array", !options.arrays.is_empty()),
+            ("fps", options.fps.is_some()),
+            ("images", options.images.is_some()),
+            ("keypoints", options.keypoints.is_some()),
+            ("box unit", options.box_unit.is_some()),
+            ("annotated", options.annotated.is_some()),
+            ("member key", options.member_key.is_some()),
+        ];
+        if let Some((option, _)) = unused.into_iter().find(|(_, given)| *given) {
+            let expected = "none: TFRecord files are indexed with the records that they have (`pack` writes others)";
+            return Err(Error::Option { option, expected });
+        }
+        let conventions = Conventions { label_offset: options.label_offset, ..Conventions::default() };
+        Ok(AdoptOptions {
+            out: Some(options.destination.clone()).filter(|out| !out.as_os_str().is_empty()),
+            split: options.split.clone(),
+            split_names: options.split_names,
+            conventions,
+            jobs: options.jobs,
+            entry_points: options.entry_points,
+            sha256: options.sha256,
+            single_writer: options.single_writer,
+        })
+    }
+
     /// Returns what is written about each shard.
     pub(crate) fn index(&self) -> IndexOptions {
         IndexOptions { entry_points: self.entry_points, sha256: self.sha256 }
@@ -361,6 +395,12 @@ fn scan(
         let length = match frames.at(offset)? {
             FrameAt::Record(data, crc) => {
                 if let Some(example) = index.push(data, crc)? {
+                    let Conventions { label, label_offset, .. } = &options.conventions;
+                    if *label_offset != 0 && example.int64(label).is_some_and(|label| label < *label_offset) {
+                        let expected =
+                            "at most the smallest label of the records: labels minus it are class ids, from 0";
+                        return Err(Error::Option { option: "label offset", expected });
+                    }
                     classes.observe(&example);
                 }
                 data.len() as u64 + format::frame::OVERHEAD_BYTES as u64

@@ -77,6 +77,22 @@ impl ClassIds {
         if known { Ok(()) } else { Err(self.unknown(&id.to_string())) }
     }
 
+    /// Checks that the names which the source gives to ids are those of the file.
+    ///
+    /// # Errors
+    /// [`SourceError::ClassNames`].
+    pub(crate) fn check_names<'n>(&self, named: impl IntoIterator<Item = (i64, &'n str)>) -> Result<(), Error> {
+        for (id, theirs) in named {
+            let ours = usize::try_from(id).ok().and_then(|id| self.names.get(id));
+            if ours.is_none_or(|ours| ours != theirs) {
+                let (theirs, ours) = (theirs.to_owned(), ours.cloned());
+                let file = self.file.clone().unwrap_or_default();
+                return Err(Error::Source(SourceError::ClassNames { id, theirs, ours, file }));
+            }
+        }
+        Ok(())
+    }
+
     fn unknown(&self, class: &str) -> Error {
         let file = self.file.clone().unwrap_or_default();
         Error::Source(SourceError::UnknownClass { class: class.to_owned(), classes: self.names.len(), file })
@@ -165,6 +181,12 @@ impl ClassNames {
     pub(crate) fn join(&mut self, other: ClassNames) {
         self.contradiction |= other.contradiction;
         other.names.iter().for_each(|(id, name)| self.put(*id, name));
+    }
+
+    /// Returns the names that records give to ids; none if they contradict each other.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (i64, &str)> {
+        let named = self.names.iter().filter(|_| !self.contradiction);
+        named.map(|(id, name)| (*id, name.as_str()))
     }
 
     /// Returns the names by id, or no names if records contradict each other. An id without records below the largest

@@ -278,14 +278,7 @@ pub(crate) fn index<'py>(
     let indexed = watched(py, options, move |options, watch| match indexed_as(&options.source, options.from)? {
         IndexedAs::VirtualShards => shardtool_pack::index_source(options, &sources, watch).map(Ok),
         IndexedAs::Shards(files) => {
-            let mut adopting = AdoptOptions::default();
-            adopting.out = Some(options.destination.clone()).filter(|out| !out.as_os_str().is_empty());
-            adopting.split = options.split.clone();
-            adopting.split_names = options.split_names;
-            adopting.conventions.label_offset = options.label_offset;
-            adopting.entry_points = options.entry_points;
-            adopting.jobs = options.jobs;
-            adopting.single_writer = options.single_writer;
+            let adopting = AdoptOptions::of(options)?;
             let folder = || files.first().and_then(|file| file.parent()).map(Path::to_owned).unwrap_or_default();
             let dataset = adopting.out.clone().unwrap_or_else(folder);
             let splits = shardtool_pack::adopt(&files, &adopting, watch)?;

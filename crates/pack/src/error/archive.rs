@@ -34,6 +34,14 @@ pub enum ArchiveError {
         /// The column.
         column: String,
     },
+    /// `--map` names a field that no sample has.
+    #[error("--map names the field `{field}`, but no sample has it; they have: {known}")]
+    UnknownField {
+        /// The field.
+        field: String,
+        /// The columns, at most 20 of them.
+        known: String,
+    },
     /// Samples have more different field names than columns are allowed.
     #[error("more than {most} different field names (up to sample {number} of {file})")]
     TooManyColumns {
@@ -76,6 +84,27 @@ pub enum ArchiveError {
         /// The archive.
         file: String,
         /// The column.
+        column: String,
+    },
+    /// A Parquet file without a label whose metadata name the classes of other columns.
+    #[error(
+        "{file}: no column is the label, but {columns} have names of classes: name the label, --map label={example}, or say that \
+        samples have none, --map label=none"
+    )]
+    ClassColumns {
+        /// The archive.
+        file: String,
+        /// The columns.
+        columns: String,
+        /// One of them.
+        example: String,
+    },
+    /// A Parquet file with two columns of one name.
+    #[error("{file}: two columns have the name `{column}`; rename one of them")]
+    TwoColumns {
+        /// The archive.
+        file: String,
+        /// The name.
         column: String,
     },
     /// Archives whose metadata name the classes differently, so that their ids differ.

@@ -134,6 +134,32 @@ pub enum SourceError {
         /// The file of names.
         file: PathBuf,
     },
+    /// A column, or the folders in a tar, that name other splits than the one that is packed.
+    #[error("{}: {column} names splits ({names}), but all samples would be packed as `{split}`; pack each split from a source of its \
+        own, or say that these are no splits: --splits none", .path.display())]
+    SplitMarks {
+        /// The source.
+        path: PathBuf,
+        /// What has the names.
+        column: String,
+        /// The names.
+        names: String,
+        /// The split that is packed.
+        split: String,
+    },
+    /// A class id that the source and the file of class names give to different classes.
+    #[error("class id {id} is `{theirs}` in the source, and {} in {}; leave out --classes, or give the names in the order of the source",
+        ours.as_ref().map_or("no class".to_owned(), |name| format!("`{name}`")), .file.display())]
+    ClassNames {
+        /// The first such id.
+        id: i64,
+        /// Its name in the source.
+        theirs: String,
+        /// Its name in the file.
+        ours: Option<String>,
+        /// The file of names.
+        file: PathBuf,
+    },
     /// An invalid file of class names.
     #[error("{}, line {line}: {problem}", .path.display())]
     ClassesFile {

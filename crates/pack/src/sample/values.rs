@@ -4,6 +4,7 @@ use super::{ListedClip, Number};
 use serde::{Deserialize, Serialize};
 use shardtool_format::example::{Column, Feature, LOGICAL_BYTES, Logical};
 use shardtool_format::manifest::DType;
+use std::str::FromStr;
 
 /// The values of one sample in one column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ impl Values {
     }
 
     /// Converts the values to a column's type: integers to floats, one number to text, text to a number. Returns `None` if
-    /// they do not fit. Only a declared type rounds numbers: an inferred one holds all of its column.
+    /// they do not fit. Only a declared type rounds numbers: an inferred one holds all of its column. None makes infinity of a number.
     pub(crate) fn fit(self, dtype: DType) -> Option<Self> {
         if let Values::Missing = self {
             return Some(self);
@@ -103,9 +104,9 @@ impl Values {
             let text = std::str::from_utf8(bytes).ok()?.trim();
             return Some(match dtype {
                 DType::Int64 => Values::Int64(text.parse().ok()?),
-                DType::Float => Values::Float(text.parse().ok()?),
+                DType::Float => Values::Float(parsed(text)?),
                 DType::Uint64 => Values::logical([text.parse::<u64>().ok()?]),
-                DType::Float64 => Values::logical([text.parse::<f64>().ok()?]),
+                DType::Float64 => Values::logical([parsed::<f64>(text)?]),
                 DType::Bytes => unreachable!("the values' own type"),
             });
         }
@@ -118,8 +119,8 @@ impl Values {
         Some(match (dtype, &*numbers) {
             (DType::Bytes, [number]) => Values::text(&number.to_string()),
             (DType::Bytes, _) => return None,
-            (DType::Float, [number]) if single => Values::Float(number.to_f64() as f32),
-            (DType::Float, _) => Values::Floats(floats().map(|value| value as f32).collect()),
+            (DType::Float, [number]) if single => Values::Float(float32(number.to_f64())?),
+            (DType::Float, _) => Values::Floats(floats().map(float32).collect::<Option<_>>()?),
             (DType::Float64, _) => Values::logical(floats()),
             (DType::Int64, _) => {
                 let ints = numbers.iter().map(|number| i64::try_from(number.int()?).ok());
@@ -203,4 +204,17 @@ impl Values {
             Values::Clip(clip) => clip.each_bytes(visit),
         }
     }
+}
+
+/// Parses a number; `None` for one beyond the range of the type.
+fn parsed<F: FromStr + Into<f64> + Copy>(text: &str) -> Option<F> {
+    let value: F = text.parse().ok()?;
+    let infinity = text.trim_start_matches(['+', '-']).starts_with(['i', 'I']);
+    (infinity || !value.into().is_infinite()).then_some(value)
+}
+
+/// Rounds a number; `None` for one beyond the range of `f32`.
+fn float32(value: f64) -> Option<f32> {
+    let rounded = value as f32;
+    (rounded.is_infinite() == value.is_infinite()).then_some(rounded)
 }

@@ -8,7 +8,7 @@ use super::coco_panoptic::{PANOPTIC, Panoptic};
 use super::layouts::listed;
 use super::listing::{Entry, Listing};
 use super::objects;
-use crate::class_ids;
+use crate::class_ids::{self, ClassIds};
 use crate::error::SourceError;
 use crate::input::{self, Objects, Times, open_list, place};
 use crate::sample::{SampleSchema, Values};
@@ -103,11 +103,12 @@ pub(super) fn is(path: &Path) -> Result<bool, Error> {
 }
 
 /// Lists the images of a COCO file with their objects, or with their captions. Images lie in `options.images`, by default in the file's folder.
-/// Class ids are the ranks of the category ids (`class_ids::by_rank`); category ids are stored too.
+/// Class ids are those of the `given` classes of the same names, by default the ranks of the category ids (`class_ids::by_rank`); category
+/// ids are stored too.
 ///
 /// # Errors
 /// [`SourceError::Coco`], [`Error::Io`].
-pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
+pub(super) fn list(file: &Path, given: Option<&ClassIds>, options: &Options) -> Result<Listing, Error> {
     let wrong = |problem: String| Error::Source(SourceError::Coco { path: file.to_owned(), problem });
     let opened = open_list(file).map_err(Error::io("read", file))?;
     let Document { images, annotations, categories, others } =
@@ -120,11 +121,21 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
     let (described, unused) = coco_keypoints::of_categories(&of_points.collect::<Vec<_>>(), &counts);
     let mut left_out = left_out(&others, &categories);
     left_out.extend(unused);
-    let (classes, names) = class_ids::by_rank(categories.into_iter().map(|c| (c.id, c.name)).collect());
+    let (mut classes, mut names) = class_ids::by_rank(categories.iter().map(|c| (c.id, c.name.clone())).collect());
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(wrong(format!("two categories have the name `{}`", twice[0])));
+    }
+    if classes.len() < names.len() {
+        let of = |id: i64| categories.iter().filter(move |category| category.id == id);
+        let twice = categories.iter().find(|category| of(category.id).count() > 1).expect("fewer ids than names");
+        let names = listed(of(twice.id).map(|category| category.name.as_str()));
+        return Err(wrong(format!("the categories {names} have the same id {}; give each its own id", twice.id)));
+    }
+    if let Some(given) = given {
+        classes = categories.iter().map(|c| Ok((c.id, given.id(&c.name)?))).collect::<Result<_, Error>>()?;
+        names = given.names().to_vec();
     }
     let mut ids: Vec<_> = images.iter().map(|image| image.id).collect();
     ids.sort_unstable();
@@ -194,7 +205,7 @@ pub(super) fn list(file: &Path, options: &Options) -> Result<Listing, Error> {
                 let png = panoptic.as_ref().map(|panoptic| panoptic.value(id, &file_name, options)).transpose();
                 png.and_then(|png| {
                     let further = further.into_iter().chain(png.map(|png| (PANOPTIC.to_owned(), png))).collect();
-                    values(id, &annotations, (further, most.unwrap_or(0)), &classes, &columns)
+                    values(id, &annotations, (further, most.unwrap_or(0)), &classes, options.boxes, &columns)
                 })
             }
         };
@@ -248,6 +259,7 @@ fn values(
     annotations: &[Annotation],
     (further, most): (Vec<(String, Values)>, usize),
     classes: &HashMap<i64, i64>,
+    boxes: BoxFormat,
     columns: &[(String, DType)],
 ) -> Result<Box<[Values]>, Reason> {
     let ints = |of: &dyn Fn(&Annotation) -> i64| Values::Int64s(annotations.iter().map(of).collect());
@@ -276,7 +288,7 @@ fn values(
         members.insert("keypoints".to_owned(), annotations.iter().map(points).collect());
     }
     let mut flat = Map::new();
-    objects::flat(Value::Object(members), BoxFormat::Xywh, |_, _, _| (), &mut flat)?;
+    objects::flat(Value::Object(members), boxes, |_, _, _| (), &mut flat)?;
     let numbers = |value: &Value| value.as_array().map(|l| l.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
     for (name, _) in columns {
         let Some(list) = flat.get(name).and_then(numbers) else { continue };

@@ -26,6 +26,7 @@ mod listing;
 pub(crate) mod nested;
 pub(crate) mod objects;
 mod pairs;
+mod split_marks;
 pub(crate) mod split_names;
 pub(crate) mod splits;
 mod unknown_file;
@@ -47,7 +48,7 @@ use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_format::manifest::Manifest;
-use shardtool_format::{BoxUnit, frame, names};
+use shardtool_format::{BoxFormat, BoxUnit, frame, names};
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
 use splits::{DividedSource, SplitSource};
@@ -112,12 +113,13 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
                 archives.push((split, files));
                 continue;
             }
-            DetectedSource::Coco => coco::list(&path, options)?,
+            DetectedSource::Coco => coco::list(&path, given.as_ref(), options)?,
             DetectedSource::Pairs(paired, images) => pairs::list(&paired, (&split, images), given.clone(), options)?,
             DetectedSource::Clips => clips::list(&path, classes.clone(), options)?,
             DetectedSource::Folder => folder::list(&path, classes.clone(), options)?,
             DetectedSource::List => list::list(&path, classes.clone(), options)?,
         };
+        split_marks::check(&listing, &split, options)?;
         named.push(of_files(split, path, listing, &left_out)?);
     }
     if !voc.is_empty() {
@@ -277,6 +279,10 @@ fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error>
             wrong("splits", "lists only for images and files that belong to them by their names")
         }
         _ if archives => Ok(()),
+        _ if options.label_offset != 0 => wrong("label offset", "0, but for archives with labels that are numbers"),
+        DetectedSource::Yolo(..) | DetectedSource::Voc(_) if options.boxes != BoxFormat::Xywh => {
+            wrong("boxes", "no format: that of Pascal VOC and of YOLO is fixed")
+        }
         _ if options.first_pixel != 1 && !matches!(found, DetectedSource::Voc(_)) => {
             wrong("first pixel", "a folder of Pascal VOC as the source")
         }

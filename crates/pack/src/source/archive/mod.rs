@@ -139,14 +139,25 @@ impl Archives {
                 let path = if surveyed.len() == 1 { path } else { &options.source };
                 return Err(Error::Source(SourceError::Empty { path: path.clone(), rejected: None }));
             }
+            all.take_marks().check(&split, options)?;
             // Keys are unique in a split.
             surveyed_splits.push((split, surveyed, all.take_repeated()));
         }
+        let surveyed = || surveyed_splits.iter().flat_map(|(_, surveyed, _)| surveyed);
         let stored = match kind {
-            ArchiveKind::Parquet => stored_names(surveyed_splits.iter().flat_map(|(_, surveyed, _)| surveyed), &roles)?,
+            ArchiveKind::Parquet => stored_names(surveyed(), &roles)?,
             _ => None,
         };
-        let survey::SurveyResult { mut schema, labels } = all.describe(classes, stored, options)?;
+        if let (ArchiveKind::Parquet, false, Some(first)) =
+            (kind, all.is_labelled() || roles.label_given(), surveyed().next())
+        {
+            let columns = class_columns(&first.file)?;
+            if let Some(example) = columns.first() {
+                let (file, example, columns) = (first.file.name.clone(), example.clone(), columns.join(", "));
+                return Err(Error::Archive(ArchiveError::ClassColumns { file, columns, example }));
+            }
+        }
+        let survey::SurveyResult { mut schema, labels } = all.describe(classes, stored, &roles, options)?;
         let roles = Roles::of_schema(options, kind, &schema);
         schema.columns.retain(|(name, _)| !roles.nesting.is_replaced(name));
         let split = |(split, files, repeated)| {
@@ -285,6 +296,14 @@ fn stored_names<'f>(
         }
     }
     Ok(known.map(|(_, names)| names))
+}
+
+#[cfg(feature = "parquet")]
+use parquet::class_columns;
+
+#[cfg(not(feature = "parquet"))]
+fn class_columns(_: &ArchiveFile) -> Result<Vec<String>, Error> {
+    Ok(vec![])
 }
 
 #[cfg(not(feature = "parquet"))]

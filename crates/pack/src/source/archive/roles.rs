@@ -49,6 +49,8 @@ pub(super) struct Roles {
     class: String,
     /// Whether the user named the key's field, which then takes precedence over the sample's name in the archive.
     key_given: bool,
+    /// Fields that the user named, but that of the image.
+    given: Vec<String>,
     /// Features that the user renamed: old and new name.
     renamed: Vec<(String, String)>,
     offset: i64,
@@ -113,7 +115,10 @@ impl Roles {
         let given_label = given(&["label", names::CLASS_LABEL]);
         let special = ["image", "label", "key", "class", names::IMAGE_ENCODED, names::CLASS_LABEL, names::IMAGE_KEY];
         let key = given(&["key", names::IMAGE_KEY]);
+        let is_image = |name: &str| ["image", names::IMAGE_ENCODED].contains(&name);
+        let fields = map.iter().filter(|(name, field)| !is_image(name) && field != NO_LABEL).map(|(_, field)| field);
         Roles {
+            given: fields.cloned().collect(),
             image_given: !given_image.is_empty(),
             image: or(given_image, &IMAGES),
             label_given: !given_label.is_empty(),
@@ -143,6 +148,21 @@ impl Roles {
             roles.nesting.learn(schema.columns.iter().map(|(name, _)| name));
         }
         roles
+    }
+
+    /// Returns whether the user named the label's field, or said that there is none.
+    pub(super) fn label_given(&self) -> bool {
+        self.label_given
+    }
+
+    /// Returns the fields that the user named, but that of the image.
+    pub(super) fn given(&self) -> impl Iterator<Item = &str> {
+        self.given.iter().map(String::as_str)
+    }
+
+    /// Returns whether the user named a field.
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|given| given == name)
     }
 
     /// Returns the rank of a name as the image, where 0 is the best; `None` if it is not an image's name.

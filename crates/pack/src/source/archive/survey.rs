@@ -9,6 +9,7 @@ use crate::error::ArchiveError;
 use crate::progress::{Progress, check};
 use crate::sample::{Conflict, Number, Numbers, SampleSchema, Values};
 use crate::source::objects;
+use crate::source::split_marks::SplitMarks;
 use crate::{Error, Options, Rejection};
 use shardtool_format::checksum::Crc32c;
 use shardtool_format::manifest::DType;
@@ -18,6 +19,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The name that declares the label's type in `--column`, whichever field holds the label.
 const LABEL: &str = "label";
+/// What has the names of splits if the folders in an archive do.
+const FOLDERS: &str = "the first folder of the names";
 /// More columns than real datasets have: beyond this, field names are probably values.
 const MOST_COLUMNS: usize = 4096;
 /// More class names than real datasets have: beyond this, labels are probably captions.
@@ -70,6 +73,10 @@ pub(super) struct Survey {
     fractions: bool,
     names: BTreeSet<String>,
     pairs: ClassNames,
+    /// Names of splits in the samples.
+    marks: SplitMarks,
+    /// The fields that the user named, of those that some sample has.
+    found: BTreeSet<String>,
     keys: Vec<u64>,
 }
 
@@ -88,6 +95,8 @@ impl Survey {
             fractions: false,
             names: BTreeSet::new(),
             pairs: ClassNames::new(names::CLASS_LABEL, 0),
+            marks: SplitMarks::default(),
+            found: BTreeSet::new(),
             keys: vec![],
         }
     }
@@ -108,6 +117,8 @@ impl Survey {
         self.names.extend(other.names);
         self.few_classes()?;
         self.pairs.join(other.pairs);
+        self.marks.join(other.marks);
+        self.found.extend(other.found);
         self.keys.extend(other.keys);
         Ok(())
     }
@@ -179,6 +190,16 @@ impl Survey {
         }
     }
 
+    /// Returns whether a sample has a label.
+    pub(super) fn is_labelled(&self) -> bool {
+        self.label.is_some()
+    }
+
+    /// Returns the names of splits since the last call.
+    pub(super) fn take_marks(&mut self) -> SplitMarks {
+        std::mem::take(&mut self.marks)
+    }
+
     /// Returns the hashes of keys that occur more than once since the last call, sorted.
     pub(super) fn take_repeated(&mut self) -> Box<[u64]> {
         repeated(std::mem::take(&mut self.keys))
@@ -192,8 +213,14 @@ impl Survey {
         mut self,
         classes: Option<ClassIds>,
         stored: Option<Vec<String>>,
+        roles: &Roles,
         options: &Options,
     ) -> Result<SurveyResult, Error> {
+        if let Some(field) = roles.given().find(|field| !self.found.contains(*field)) {
+            let known: Vec<_> = self.columns.keys().map(String::as_str).take(20).collect();
+            let (field, known) = (field.to_owned(), known.join(", "));
+            return Err(Error::Archive(ArchiveError::UnknownField { field, known }));
+        }
         for (name, dtype) in &options.columns {
             match self.columns.get_mut(name) {
                 Some(there) => there.content = ColumnContent::Declared(*dtype),
@@ -205,12 +232,24 @@ impl Survey {
         {
             return Err(Error::Archive(ArchiveError::FloatLabels { file, number, field, value }));
         }
+        let in_order =
+            |names: &[String]| names.iter().cloned().enumerate().map(|(id, name)| (id as i64, name)).collect();
+        let check = |named: Vec<(i64, String)>| match &classes {
+            Some(classes) => classes.check_names(named.iter().map(|(id, name)| (*id, name.as_str()))),
+            None => Ok(()),
+        };
+        let offset = options.label_offset;
         let (labels, class_names) = match self.label.map(|(dtype, _)| dtype) {
             None => {
                 // Without labels of images, the classes are those of objects.
                 let objects = self.columns.contains_key(objects::CLASS);
+                check(stored.as_deref().filter(|_| objects).map_or(vec![], in_order))?;
                 let names = classes.map(ClassIds::into_names).or(stored).filter(|_| objects);
                 (Labels::None, names.unwrap_or_default())
+            }
+            Some(DType::Bytes) if offset != 0 => {
+                let expected = "0: the labels of the source are names, which have no offset";
+                return Err(Error::Option { option: "label offset", expected });
             }
             Some(DType::Bytes) => {
                 let classes = classes.unwrap_or_else(|| ClassIds::sorted(self.names.iter().cloned()));
@@ -219,11 +258,24 @@ impl Survey {
                 (Labels::Names(classes), names)
             }
             Some(_) => {
-                let names = match (&classes, stored) {
-                    (Some(classes), _) => classes.names().to_vec(),
-                    (None, Some(stored)) => stored,
-                    (None, None) => self.pairs.into_names(),
+                // The source names labels, and class ids are labels minus the offset.
+                let stored = match (stored, usize::try_from(offset)) {
+                    (Some(_), Err(_)) => {
+                        let expected = "at least 0: the source names its labels, and has no names below 0";
+                        return Err(Error::Option { option: "label offset", expected });
+                    }
+                    (stored, offset) => {
+                        stored.map(|names| names.into_iter().skip(offset.unwrap_or(0)).collect::<Vec<_>>())
+                    }
                 };
+                check(match &stored {
+                    Some(stored) => in_order(stored),
+                    None => self.pairs.named().map(|(id, name)| (id, name.to_owned())).collect(),
+                })?;
+                // A label beyond the names that the source lists is none of its classes.
+                let classes = classes.or_else(|| stored.map(|names| ClassIds::in_order(names, None)));
+                let names =
+                    classes.as_ref().map_or_else(|| self.pairs.into_names(), |classes| classes.names().to_vec());
                 (Labels::Ids(classes), names)
             }
         };
@@ -400,6 +452,16 @@ impl SampleVisitor for Surveyor<'_> {
             let seen = || (self.file.name.clone(), item.number, field.to_owned(), value);
             self.survey.float_label.get_or_insert_with(seen);
         }
+        for (name, _) in &sample.fields {
+            if self.roles.is_given(name) && !self.survey.found.contains(&**name) {
+                self.survey.found.insert(name.to_string());
+            }
+        }
+        if let Some((folder, _)) = sample.key.as_deref().and_then(|key| key.split_once('/')) {
+            self.survey.marks.add(FOLDERS, &Values::text(folder));
+        } else {
+            self.survey.marks.add(FOLDERS, &Values::text(""));
+        }
         // Packing rejects a sample whose fields are ambiguous.
         let Ok(RoleFields { key, label, columns }) = self.roles.resolve(&mut sample) else { return Ok(()) };
         self.survey.keys.extend(key.as_deref().map(hash));
@@ -408,6 +470,7 @@ impl SampleVisitor for Surveyor<'_> {
         }
         let place = (self.file.name.clone(), item.number);
         for (name, values) in columns {
+            self.survey.marks.add(&name, &values);
             match self.declared.iter().find(|(declared, _)| *declared == name) {
                 Some((_, dtype)) => {
                     let content = ColumnContent::Declared(*dtype);

@@ -68,13 +68,12 @@ pub(crate) fn stored<'v>(
     let Some(image) = image else {
         return Err(wrong(BBOX, "an image, whose size converts pixels to fractions"));
     };
-    let size = |name| match columns().find(|(column, _)| *column == name)? {
-        // A tool that does not know the size writes 0.
-        (_, Values::Int64(size)) => u32::try_from(*size).ok().filter(|size| *size > 0),
-        _ => None,
+    let size = |name| match columns().find(|(column, _)| *column == name) {
+        Some((_, values)) => annotated_side(name, values),
+        None => Ok(None),
     };
     let pixels = match in_pixels {
-        true => Map::of_annotated(image, size(WIDTH).zip(size(HEIGHT)), options.annotated)?,
+        true => Map::of_annotated(image, size(WIDTH)?.zip(size(HEIGHT)?), options.annotated)?,
         // Records with fractions refer to the coded image (format-spec.md).
         false => Map::of_coded(image),
     };
@@ -127,6 +126,30 @@ pub(crate) fn stored<'v>(
         }
     }
     Ok(out)
+}
+
+/// Returns a side of the annotated image in pixels, also of a text or a whole float; `None` if it is missing or 0, as tools write
+/// that do not know it.
+///
+/// # Errors
+/// [`Reason::Objects`] for another value.
+fn annotated_side(column: &str, values: &Values) -> Result<Option<u32>, Reason> {
+    if matches!(values, Values::Missing) {
+        return Ok(None);
+    }
+    let number = match values {
+        Values::Bytes(text) if text.trim_ascii().is_empty() => return Ok(None),
+        Values::Bytes(text) => str::from_utf8(text).ok().and_then(|text| text.trim().parse::<f64>().ok()),
+        values => match values.numbers().as_deref() {
+            Some([number]) => Some(number.to_f64()),
+            _ => None,
+        },
+    };
+    match number {
+        Some(0.0) => Ok(None),
+        Some(side) if side > 0.0 && side.fract() == 0.0 && side <= f64::from(u32::MAX) => Ok(Some(side as u32)),
+        _ => Err(wrong(column, "a whole number of pixels, the size of the annotated image")),
+    }
 }
 
 fn is_fraction(column: &str) -> bool {

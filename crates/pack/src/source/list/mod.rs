@@ -46,6 +46,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let mut nesting = Nesting::new(options.boxes);
     let scan = scan(file, &root, &nesting, options)?;
     nesting.learn(scan.columns.keys());
+    check_names(file, &scan)?;
     let (columns, listed) = columns(file, &scan, &nesting, options)?;
     // Lengths of objects are requested together; those of files are read one by one.
     let mut objects = Objects::default();
@@ -73,6 +74,38 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     let schema =
         SampleSchema { classes: labels.classes.into_names(), images, labelled, columns, keypoints: Default::default() };
     Ok(Listing { entries, schema, rejected, left_out: vec![], root, stored: false })
+}
+
+/// Refuses columns whose names are nearly those with a meaning, if no column has that meaning: in other letters (`Label`), with
+/// spaces, or with members of their own.
+///
+/// # Errors
+/// [`ListError::Column`].
+fn check_names(file: &Path, scan: &Scan) -> Result<(), Error> {
+    let meanings = [
+        (
+            PATH,
+            "nearly the name `path`, of the column with the images: rename it, so that it is that column or clearly another one",
+        ),
+        (
+            LABEL,
+            "nearly the name `label`, of the column with the classes: rename it, so that it is that column or clearly another one",
+        ),
+        (
+            KEY,
+            "nearly the name `key`, of the column with the keys: rename it, so that it is that column or clearly another one",
+        ),
+    ];
+    for (name, problem) in meanings.into_iter().filter(|(name, _)| !scan.columns.contains_key(*name)) {
+        let is_near = |column: &&String| {
+            let members = name == LABEL && column.strip_prefix(LABEL).is_some_and(|rest| rest.starts_with('/'));
+            members || column.trim().eq_ignore_ascii_case(name)
+        };
+        if let Some(column) = scan.columns.keys().find(is_near).cloned() {
+            return Err(Error::List(ListError::Column { path: file.to_owned(), column, problem }));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the columns whose values are paths of files.

@@ -50,6 +50,10 @@ pub(super) fn read(file: &ArchiveFile, roles: &Roles, _limit: u64, visit: &mut d
         Ok(reader) => {
             let schema = reader.metadata().file_metadata().schema_descr_ptr();
             let candidates = candidates(&schema, roles);
+            if let Some(column) = twice(&schema) {
+                let (file, column) = (file.name.clone(), column.to_owned());
+                return Err(Error::Archive(ArchiveError::TwoColumns { file, column }));
+            }
             if let Some(column) = image_lists(&schema, roles) {
                 let (file, column) = (file.name.clone(), column.to_owned());
                 return Err(Error::Archive(ArchiveError::ImageLists { file, column }));
@@ -201,6 +205,13 @@ fn candidates<'s>(schema: &'s SchemaDescPtr, roles: &Roles) -> Vec<&'s str> {
         Some(_) => vec![],
         None => columns.iter().filter(|column| is_image(column)).map(|column| column.name()).collect(),
     }
+}
+
+/// Returns a name that two columns have.
+fn twice(schema: &SchemaDescPtr) -> Option<&str> {
+    let mut names: Vec<_> = schema.root_schema().get_fields().iter().map(|column| column.name()).collect();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 /// Returns a column of lists of images, if no column is the image.
@@ -389,19 +400,7 @@ fn elements(list: &List) -> Option<Values> {
 /// # Errors
 /// [`Error::Io`].
 pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Vec<String>>, Error> {
-    let opened = open(file, &Places::new(false))?;
-    let reader = match guarded(|| SerializedFileReader::new(opened)) {
-        Ok(reader) => reader,
-        Err(error) => {
-            return match fault::of_file(&error) {
-                Some(code) => Err(Error::io("read", &file.path)(std::io::Error::from_raw_os_error(code))),
-                None => Ok(None),
-            };
-        }
-    };
-    let metadata = reader.metadata().file_metadata().key_value_metadata();
-    let stated = metadata.and_then(|all| all.iter().find(|pair| pair.key == "huggingface")?.value.as_ref());
-    let stated = stated.and_then(|json| serde_json::from_str::<JsonValue>(json).ok());
+    let stated = stated(file)?;
     let names = |label: &str| {
         let names = stated.as_ref()?.get("info")?.get("features")?.get(label)?.get("names")?.as_array()?;
         names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
@@ -414,6 +413,38 @@ pub(super) fn class_names(file: &ArchiveFile, roles: &Roles) -> Result<Option<Ve
         names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
     };
     Ok(roles.labels().find_map(names).or_else(objects))
+}
+
+/// Returns the columns that the metadata say to hold class ids with names.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn class_columns(file: &ArchiveFile) -> Result<Vec<String>, Error> {
+    let stated = stated(file)?;
+    let features = stated.as_ref().and_then(|stated| stated.get("info")?.get("features")?.as_object());
+    let is_class = |feature: &JsonValue| feature.get("_type").and_then(JsonValue::as_str) == Some("ClassLabel");
+    let columns = features.into_iter().flatten().filter(|(_, feature)| is_class(feature));
+    Ok(columns.map(|(name, _)| name.clone()).collect())
+}
+
+/// Returns what Hugging Face's datasets state in the metadata of a file.
+///
+/// # Errors
+/// [`Error::Io`].
+fn stated(file: &ArchiveFile) -> Result<Option<JsonValue>, Error> {
+    let opened = open(file, &Places::new(false))?;
+    let reader = match guarded(|| SerializedFileReader::new(opened)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            return match fault::of_file(&error) {
+                Some(code) => Err(Error::io("read", &file.path)(std::io::Error::from_raw_os_error(code))),
+                None => Ok(None),
+            };
+        }
+    };
+    let metadata = reader.metadata().file_metadata().key_value_metadata();
+    let stated = metadata.and_then(|all| all.iter().find(|pair| pair.key == "huggingface")?.value.as_ref());
+    Ok(stated.and_then(|json| serde_json::from_str::<JsonValue>(json).ok()))
 }
 
 /// Returns the first member with this name, at any depth.

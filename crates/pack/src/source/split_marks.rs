@@ -1,0 +1,126 @@
+//! Finds what names splits inside of a source that becomes one split: a column of which each value is the name of a split, and
+//! the top folders of the names in a tar.
+
+use super::listing::Listing;
+use super::split_names::{is_same, is_split};
+use crate::error::SourceError;
+use crate::options::SplitNames;
+use crate::sample::Values;
+use crate::{Error, Options};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The values by column, as long as all of them are names of splits.
+#[derive(Default)]
+pub(crate) struct SplitMarks(BTreeMap<String, Option<BTreeSet<String>>>);
+
+impl SplitMarks {
+    /// Adds the value that a sample has in a column.
+    pub(crate) fn add(&mut self, column: &str, values: &Values) {
+        match (self.0.get_mut(column), values) {
+            (Some(None), _) | (_, Values::Missing) => {}
+            (known, values) => {
+                let name = match values {
+                    Values::Bytes(bytes) => {
+                        std::str::from_utf8(bytes).ok().map(str::trim).filter(|name| is_split(name))
+                    }
+                    _ => None,
+                };
+                match (known, name) {
+                    (Some(Some(names)), Some(name)) if names.contains(name) => {}
+                    (Some(Some(names)), Some(name)) => drop(names.insert(name.to_owned())),
+                    (Some(known), _) => *known = None,
+                    (None, name) => {
+                        let names = name.map(|name| BTreeSet::from([name.to_owned()]));
+                        self.0.insert(column.to_owned(), names);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds what was found in another file.
+    pub(crate) fn join(&mut self, other: SplitMarks) {
+        for (column, theirs) in other.0 {
+            match (self.0.get_mut(&column), theirs) {
+                (Some(Some(names)), Some(theirs)) => names.extend(theirs),
+                (Some(known), _) => *known = None,
+                (None, theirs) => drop(self.0.insert(column, theirs)),
+            }
+        }
+    }
+
+    /// Refuses marks of other splits than `split`, unless the user says that names are not those of splits.
+    ///
+    /// # Errors
+    /// [`SourceError::SplitMarks`].
+    pub(crate) fn check(self, split: &str, options: &Options) -> Result<(), Error> {
+        if options.split_names == SplitNames::Ignored {
+            return Ok(());
+        }
+        let named = self.0.into_iter().filter_map(|(column, names)| Some((column, names?)));
+        let is_other = |name: &String| {
+            let word = name.to_lowercase();
+            let word = word.trim_end_matches(|c: char| !c.is_alphabetic());
+            !is_same(word, &split.to_lowercase())
+        };
+        match named.into_iter().find(|(_, names)| names.iter().any(is_other)) {
+            Some((column, names)) => {
+                let names = names.into_iter().collect::<Vec<_>>().join(", ");
+                let (path, split) = (options.source.clone(), split.to_owned());
+                Err(Error::Source(SourceError::SplitMarks { path, column, names, split }))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses a listing with a column that names other splits than `split`.
+///
+/// # Errors
+/// [`SourceError::SplitMarks`].
+pub(super) fn check(listing: &Listing, split: &str, options: &Options) -> Result<(), Error> {
+    let mut marks = SplitMarks::default();
+    for entry in &listing.entries {
+        for ((column, _), values) in listing.schema.columns.iter().zip(&entry.values) {
+            marks.add(column, values);
+        }
+    }
+    marks.check(split, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(columns: &[(&str, &str)], split: &str) -> bool {
+        let mut marks = SplitMarks::default();
+        columns.iter().for_each(|(column, value)| marks.add(column, &Values::text(value)));
+        marks.check(split, &Options::new("source", "dataset")).is_err()
+    }
+
+    #[test]
+    fn a_column_of_other_splits_is_refused() {
+        assert!(refused(&[("split", "train"), ("split", "val")], "train"));
+        assert!(refused(&[("Usage", "Test")], "train"));
+        assert!(refused(&[("year", "val2017")], "train"));
+        assert!(!refused(&[("split", "Training"), ("split", "train2017")], "train"));
+        assert!(!refused(&[("split", "validation")], "val"));
+        // A word among others is a value like any other.
+        assert!(!refused(&[("word", "train"), ("word", "bus"), ("word", "test")], "train"));
+    }
+
+    #[test]
+    fn files_are_one_column_together() {
+        let of = |value| {
+            let mut marks = SplitMarks::default();
+            marks.add("split", &Values::text(value));
+            marks
+        };
+        let mut both = of("train");
+        both.join(of("test"));
+        assert!(both.check("train", &Options::new("source", "dataset")).is_err());
+        let mut word = of("test");
+        word.join(of("bus"));
+        assert!(word.check("train", &Options::new("source", "dataset")).is_ok());
+    }
+}

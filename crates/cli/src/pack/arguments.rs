@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     splits: NamesArgument,
     /// What to subtract from labels to get class ids
     ///
-    /// For labels of an archive.
+    /// For labels of an archive that are numbers. Their names move along.
     #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true, help_heading = headings::SOURCE_FIELDS, hide_short_help = true)]
     label_offset: i64,
     /// Shrink images to a shorter side of N pixels

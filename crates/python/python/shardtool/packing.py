@@ -168,7 +168,7 @@ def pack(
         `seg.png` of `000`, or up to the last dot. Default: the first dot, as WebDataset reads tars; refused where that may join
         several samples.
     label_offset
-        Subtracted from an archive's labels to get class ids.
+        Subtracted from an archive's labels, which are numbers, to get class ids. Their names move along.
     jpeg
         `"keep"` stores JPEG files as they are; `"optimize"` transcodes them without loss, which makes them smaller.
     columns

@@ -1,5 +1,5 @@
 """Names that a source has, and names that the user gives: of classes, splits, fields and options. Where they contradict each
-other, nothing is packed, and the message says what to do."""
+other, `pack` refuses, and the message says what to do."""
 
 import csv
 import json

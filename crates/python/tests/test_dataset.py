@@ -207,10 +207,13 @@ def test_map_selects_the_fields_of_an_archive(tmp_path):
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
     names = {"image": "picture", "label": "number"}
-    packed = st.pack(tmp_path / "shard.tar", tmp_path / "set", kind="webdataset", map=names, label_offset=3)
+    # Texts are names of classes, which have no offset.
+    with pytest.raises(st.OptionError, match="label offset"):
+        st.pack(tmp_path / "shard.tar", tmp_path / "set", kind="webdataset", map=names, label_offset=3)
+    packed = st.pack(tmp_path / "shard.tar", tmp_path / "set", kind="webdataset", map=names)
     assert packed.images == 2 and packed.rejected == 0
     split = st.Dataset(tmp_path / "set").split("train")
     found = {sample["key"]: (sample["image"], sample["label"]) for sample in (split[0], split[1])}
-    assert found == {"a": (encoded.getvalue(), 0), "b": (encoded.getvalue(), 1)}
+    assert found == {"a": (encoded.getvalue(), 0), "b": (encoded.getvalue(), 1)} and split.classes == ["3", "4"]
     with pytest.raises(st.OptionError, match="kind"):
         st.pack(tmp_path / "shard.tar", tmp_path / "other", kind="zip")

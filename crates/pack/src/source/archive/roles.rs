@@ -150,7 +150,7 @@ impl Roles {
         roles
     }
 
-    /// Returns whether the user named the label's field, or said that there is none.
+    /// Returns whether the user named the label's field, or said that samples have no label.
     pub(super) fn label_given(&self) -> bool {
         self.label_given
     }

@@ -272,7 +272,7 @@ impl Survey {
                     Some(stored) => in_order(stored),
                     None => self.pairs.named().map(|(id, name)| (id, name.to_owned())).collect(),
                 })?;
-                // A label beyond the names that the source lists is none of its classes.
+                // A label beyond the names that the source lists is rejected.
                 let classes = classes.or_else(|| stored.map(|names| ClassIds::in_order(names, None)));
                 let names =
                     classes.as_ref().map_or_else(|| self.pairs.into_names(), |classes| classes.names().to_vec());

@@ -21,6 +21,7 @@ import time
 from results import LOGS, SKIPPED
 from steps import ROOT
 
+
 def programs(packages: list[str], alone: bool, lib: bool) -> list[tuple[pathlib.Path, str, pathlib.Path]]:
     """Returns folder of the package, name and path of every test program; builds what is not built."""
     which = [word for name in packages for word in ("-p", name)] if alone else ["--workspace", "--exclude", "shardtool-benches"]

@@ -241,6 +241,10 @@ def test_no_number_becomes_infinity(tmp_path):
 
 def test_a_masked_array_is_refused(tmp_path):
     masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    with st.Writer(tmp_path / "arrays", features={"x": st.Array()}) as writer:
+        with pytest.raises(st.OptionError, match="`x` is a masked array"):
+            writer.write({"key": "a", "image": np.zeros((4, 4, 3), np.uint8), "x": masked})
+        writer.write({"key": "b", "image": np.zeros((4, 4, 3), np.uint8), "x": np.array([1, 2, 3])})
     with st.Writer(tmp_path / "out") as writer:
         with pytest.raises(st.OptionError, match="`x` is a masked array"):
             writer.write({"key": "a", "image": np.zeros((4, 4, 3), np.uint8), "x": masked})

@@ -104,10 +104,10 @@ def _check_exact(name: str, kind: Kind, value: Any) -> None:
 def _flat(name: str, value: Any, features: Mapping[str, Kind | Array] | None) -> list[Converted]:
     """Converts a value to one feature, or to two if it is nested: its values, and their shape or lengths."""
     kind = None if features is None else features[name]
-    if isinstance(kind, Array):
-        return [(name, "array", stored_array(name, value))]
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise OptionError(f"`{name}` is a masked array: fill its masked values, which a record does not hold")
+    if isinstance(kind, Array):
+        return [(name, "array", stored_array(name, value))]
     if isinstance(value, Pixels):
         return [(name, "pixels", value.values.astype("<f4").tobytes())]
     if name in _FIXED and isinstance(value, (list, tuple, np.ndarray)):

@@ -14,9 +14,9 @@ use crate::source::split_names::NamedSplit;
 use crate::source::splits::{Named, group};
 use crate::split::manifest_store;
 use crate::{Error, Options, Problem, SplitNames};
-use shardtool_format as format;
 use shardtool_format::manifest::{Shard, Split};
 use shardtool_format::names;
+use shardtool_format::{self as format, BoxFormat};
 use shardtool_read::glob_files;
 use shardtool_store::{Object, is_url};
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ impl AdoptOptions {
             ("fps", options.fps.is_some()),
             ("images", options.images.is_some()),
             ("keypoints", options.keypoints.is_some()),
+            ("boxes", options.boxes != BoxFormat::Xywh),
+            ("first pixel", options.first_pixel != 1),
             ("box unit", options.box_unit.is_some()),
             ("annotated", options.annotated.is_some()),
             ("member key", options.member_key.is_some()),

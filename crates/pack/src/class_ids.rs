@@ -6,6 +6,7 @@
 
 use crate::error::SourceError;
 use crate::{Error, Reason};
+use icu_normalizer::ComposingNormalizerBorrowed;
 use shardtool_format::example::Example;
 use shardtool_format::names;
 use std::collections::{BTreeMap, HashMap};
@@ -47,11 +48,21 @@ impl ClassIds {
     }
 
     /// Makes ids for the names of a source, in their byte order.
-    pub(crate) fn sorted(names: impl IntoIterator<Item = String>) -> Self {
+    ///
+    /// # Errors
+    /// [`SourceError::AlikeClasses`] for two names that look the same.
+    pub(crate) fn sorted(names: impl IntoIterator<Item = String>) -> Result<Self, Error> {
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort_unstable();
         names.dedup();
-        Self::in_order(names, None)
+        let mut looks = HashMap::new();
+        for name in &names {
+            if let Some(first) = looks.insert(look(name), name) {
+                let (first, second) = (first.clone(), name.clone());
+                return Err(Error::Source(SourceError::AlikeClasses { first, second }));
+            }
+        }
+        Ok(Self::in_order(names, None))
     }
 
     /// Makes ids for names in this order; `file` names the classes, if a file does.
@@ -140,6 +151,12 @@ pub(crate) fn id_of_label(label: Result<i64, &str>, names: &[String]) -> Option<
         Ok(id) => usize::try_from(id).ok().filter(|at| names.is_empty() || *at < names.len()).map(|_| id),
         Err(name) => names.iter().position(|class| class == name).map(|at| at as i64),
     }
+}
+
+/// Returns what a reader sees of a name: without spaces at its ends, with one space where there are several, and in one Unicode form (NFC).
+fn look(name: &str) -> String {
+    let words: Vec<_> = name.split_whitespace().collect();
+    ComposingNormalizerBorrowed::new_nfc().normalize(&words.join(" ")).into_owned()
 }
 
 /// Ids from here on are not taken for class ids, since most of the names up to them would be invented.

@@ -123,6 +123,9 @@ pub struct Options {
     pub(crate) images_optional: bool,
 }
 
+/// The quality of images that are encoded as JPEG.
+pub(crate) const DEFAULT_QUALITY: u8 = 90;
+
 /// The split of a source that names none.
 pub(crate) const DEFAULT_SPLIT: &str = "train";
 
@@ -305,7 +308,7 @@ impl Default for Options {
             pixels: PixelStore::Encoded,
             jpeg: JpegLayout::Keep,
             resize: None,
-            quality: 90,
+            quality: DEFAULT_QUALITY,
             limits: Limits::default(),
             float_range: None,
             strip_metadata: false,

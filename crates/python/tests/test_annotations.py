@@ -85,7 +85,7 @@ def test_boxes_annotated_as_shown_lie_on_their_object(orientation, scale, tmp_pa
     options = {"annotated": "upright"} if 1 < orientation < 5 else {}
     path = coco(tmp_path / "in", [(photograph(orientation), size(width, height))], [annotation])
     if options:
-        with pytest.raises(st.errors.PackError, match=f"EXIF orientation is {orientation}.*--annotated"):
+        with pytest.raises(st.errors.PackError, match=f"EXIF orientation is {orientation}.*annotated="):
             st.pack(path, tmp_path / "out", shards=1)
     st.pack(path, tmp_path / "out", shards=1, **options)
     for box, pixels in delivered(tmp_path / "out"):
@@ -135,7 +135,7 @@ def rows(folder, objects, **members):
 def test_fractions_are_not_read_as_pixels(tmp_path):
     fractions = {"bbox": [[0.1, 0.25, 0.3, 0.2]], "category": [0]}
     path = rows(tmp_path / "in", fractions)
-    with pytest.raises(st.errors.PackError, match="at most 1, as fractions are.*--box-unit"):
+    with pytest.raises(st.errors.PackError, match="at most 1, as fractions are.*box_unit="):
         st.pack(path, tmp_path / "out")
     st.pack(path, tmp_path / "out", box_unit="fraction")
     box, pixels = next(delivered(tmp_path / "out"))
@@ -171,7 +171,7 @@ def test_boxes_that_are_none_in_the_image_are_rejected_by_name(bbox, boxes, prob
 def test_a_writer_asks_for_the_annotated_image(orientation, tmp_path):
     sample = {"key": "a", "image": photograph(orientation), "objects": {"bbox": [list(OBJECT)], "category": [0]}}
     with st.Writer(tmp_path / "asks", "train", labels=False) as writer:
-        with pytest.raises(st.errors.PackError, match="--annotated"):
+        with pytest.raises(st.errors.PackError, match="annotated="):
             writer.write(sample)
         writer.write({**sample, "image": photograph(1)})
     with st.Writer(tmp_path / "given", "train", labels=False, annotated="upright") as writer:

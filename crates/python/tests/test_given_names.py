@@ -103,7 +103,7 @@ def test_an_index_of_records_takes_no_names_and_no_negative_ids(tmp_path):
 def test_columns_with_classes_that_are_not_the_label_are_asked_about(tmp_path):
     names = {"fine": ["a", "b"], "coarse": ["c"]}
     source = write_parquet(tmp_path / "train.parquet", {"fine": [1, 0], "coarse": [0, 0]}, names)
-    refused("coarse, fine have names of classes.*--map label=coarse", source, tmp_path / "out")
+    refused("coarse, fine have names of classes.*`map={\"label\": \"coarse\"}`", source, tmp_path / "out")
     st.pack(source, tmp_path / "fine", map={"label": "fine"})
     assert named(tmp_path / "fine") == ["a", "b"]
     st.pack(source, tmp_path / "none", map={"label": "none"})

@@ -58,7 +58,7 @@ def test_what_is_in_doubt_is_refused_and_the_option_named(tmp_path):
     with pytest.raises(st.OptionError, match="splits"):
         st.pack(tmp_path / "data", tmp_path / "set", splits="maybe")
     tar(tmp_path / "a.tar", {"c.0.jpg": None, "c.0.cls": "1", "c.1.jpg": None, "c.1.cls": "2"})
-    with pytest.raises(st.PackError, match="--member-key last-dot"):
+    with pytest.raises(st.PackError, match='`member_key="last-dot"`'):
         st.pack(tmp_path / "a.tar", tmp_path / "tars")
     assert st.pack(tmp_path / "a.tar", tmp_path / "tars", member_key="last-dot").images == 2
 

@@ -102,7 +102,8 @@ def packed(folder, images):
     (folder / "images").mkdir()
     for name, image in images.items():
         (folder / "images" / name).write_bytes(image)
-    st.pack(folder / "images", folder / "dataset", seed=None)
+    # The same name with several extensions is asked about otherwise.
+    st.pack(folder / "images", folder / "dataset", seed=None, kind="folder")
     return st.Dataset(folder / "dataset")["train"], sorted(images)
 
 

@@ -236,7 +236,7 @@ def dotted_names(kind, tmp_path):
     try:
         _, dataset = pack(kind, tmp_path, rows)
     except st.PackError as error:
-        text = refusal(error, "--member-key")
+        text = refusal(error, "member_key")
         _, dataset = pack(kind, tmp_path, rows, "again", member_key="last-dot")
         assert len(only(dataset)) == 3
         return text + " with both readings; `--member-key`"

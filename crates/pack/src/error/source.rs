@@ -134,6 +134,15 @@ pub enum SourceError {
         /// The file of names.
         file: PathBuf,
     },
+    /// Two classes of a source whose names look the same.
+    #[error("classes `{}` and `{}` differ only in spaces, or in the form of their Unicode characters: give both the same name, or say that \
+        they are two: --classes FILE, with a line for each class", .first.escape_default(), .second.escape_default())]
+    AlikeClasses {
+        /// The first name in byte order.
+        first: String,
+        /// The second one.
+        second: String,
+    },
     /// A column, or the folders in a tar, that name other splits than the one that is packed.
     #[error("{}: {column} names splits ({names}), but all samples would be packed as `{split}`; pack each split from a source of its \
         own, or say that these are no splits: --splits none", .path.display())]

@@ -20,7 +20,7 @@ const FRAMES: &str = "frames";
 /// Symbolic links are followed.
 ///
 /// # Errors
-/// [`SourceError::UnknownClass`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if a folder cannot be listed.
+/// [`SourceError::UnknownClass`], [`SourceError::AlikeClasses`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if a folder cannot be listed.
 pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     if let Some((column, _)) = options.columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
@@ -39,7 +39,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     let labelled = !names.is_empty();
     let classes = match classes {
         Some(classes) if labelled => classes,
-        _ => ClassIds::sorted(names),
+        _ => ClassIds::sorted(names)?,
     };
     found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     let mut entries = vec![];

@@ -2,7 +2,7 @@
 
 use super::listing::{Entry, Listing};
 use super::split_names::is_split;
-use super::{detect, layouts};
+use super::{beside, detect, layouts};
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
 use crate::input::{Found, Times};
@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 /// have no labels. Hidden names and those of systems are left out, and so are empty folders. Symbolic links are followed.
 ///
 /// # Errors
-/// [`SourceError::UnknownClass`], [`SourceError::ColumnsOfFolder`]; [`Error::Io`] if the folder itself cannot be read.
+/// [`SourceError::UnknownClass`], [`SourceError::AlikeClasses`], [`SourceError::ColumnsOfFolder`], [`SourceError::MixedFolders`], those of [`beside::check`]; [`Error::Io`]
+/// if the folder itself cannot be read.
 pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     if let Some((column, _)) = options.columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));
@@ -43,12 +44,15 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     }
     let classes = match classes {
         Some(classes) if labelled => classes,
-        _ => ClassIds::sorted(names),
+        _ => ClassIds::sorted(names)?,
     };
     let left_out = walk.left_out();
     let Walk { root, mut entries, mut rejected, .. } = walk;
     check_inner_folders(&root, &entries, options)?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    if options.from.is_none() {
+        beside::check(&root, &entries)?;
+    }
     for entry in &mut entries {
         if let Some((class, _)) = entry.key.split_once('/') {
             entry.label = Some(classes.id(class)?);

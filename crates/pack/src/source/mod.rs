@@ -4,6 +4,7 @@
 mod annotated;
 pub(crate) mod archive;
 mod archive_choice;
+mod beside;
 pub(crate) mod clips;
 mod coco;
 mod coco_annotation;
@@ -30,6 +31,7 @@ mod split_marks;
 pub(crate) mod split_names;
 pub(crate) mod splits;
 mod unknown_file;
+mod unused_options;
 mod voc;
 mod yaml;
 mod yolo;
@@ -39,7 +41,7 @@ use crate::error::{DestinationError, SourceError};
 use crate::input::Found;
 use crate::place::parse_manifest;
 use crate::progress::Progress;
-use crate::{Error, Options, SourceKind, SplitNames};
+use crate::{Error, Options, SourceKind};
 use archive::Archives;
 use archive::files::ArchiveKind;
 pub(crate) use coco::OBJECT_ID;
@@ -48,7 +50,7 @@ use detect::DetectedSource;
 pub(crate) use list::list_table;
 pub(crate) use listing::{Entry, Listing};
 use shardtool_format::manifest::Manifest;
-use shardtool_format::{BoxFormat, BoxUnit, frame, names};
+use shardtool_format::{frame, names};
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
 use splits::{DividedSource, SplitSource};
@@ -87,7 +89,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
         inside(&options.destination, source, options.virtual_source.is_some())?;
     }
     for split in &splits {
-        check_options(&split.found, options)?;
+        unused_options::check(&split.found, options)?;
     }
     let mut archives = vec![];
     let mut named = vec![];
@@ -120,6 +122,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
             DetectedSource::List => list::list(&path, classes.clone(), options)?,
         };
         split_marks::check(&listing, &split, options)?;
+        unused_options::check_classes(&listing, options)?;
         named.push(of_files(split, path, listing, &left_out)?);
     }
     if !voc.is_empty() {
@@ -267,46 +270,6 @@ fn differing(source: &Path, problem: &str) -> Error {
     Error::Source(SourceError::Splits { path: source.to_owned(), problem: problem.to_owned() })
 }
 
-/// Refuses options that the kind of the source does not have.
-fn check_options(found: &DetectedSource, options: &Options) -> Result<(), Error> {
-    let wrong = |option, expected| Err(Error::Option { option, expected });
-    let archives = matches!(found, DetectedSource::Archives(_));
-    let list = matches!(found, DetectedSource::List);
-    let pairs = matches!(found, DetectedSource::Pairs(..));
-    match found {
-        _ if !options.frames.is_empty() && !list => wrong("column", "a list as the source of a column of frames"),
-        _ if options.split_names == SplitNames::Lists && !pairs => {
-            wrong("splits", "lists only for images and files that belong to them by their names")
-        }
-        _ if archives => Ok(()),
-        _ if options.label_offset != 0 => wrong("label offset", "0, but for archives with labels that are numbers"),
-        DetectedSource::Yolo(..) | DetectedSource::Voc(_) if options.boxes != BoxFormat::Xywh => {
-            wrong("boxes", "no format: that of Pascal VOC and of YOLO is fixed")
-        }
-        _ if options.first_pixel != 1 && !matches!(found, DetectedSource::Voc(_)) => {
-            wrong("first pixel", "a folder of Pascal VOC as the source")
-        }
-        DetectedSource::Yolo(..) if options.box_unit == Some(BoxUnit::Pixel) => {
-            wrong("box unit", "fraction, as YOLO has it")
-        }
-        DetectedSource::Voc(_) if options.box_unit == Some(BoxUnit::Fraction) => {
-            wrong("box unit", "pixel, as Pascal VOC has it")
-        }
-        _ if pairs && options.box_unit.is_some() => wrong("box unit", "a source with boxes"),
-        _ if !options.map.is_empty() && !pairs => wrong("map", "a source whose samples have named fields"),
-        found if options.images.is_some() && !matches!(found, DetectedSource::Coco) => {
-            wrong("images", "a COCO annotation file as the source")
-        }
-        _ if !options.arrays.is_empty() && !list && !pairs => {
-            wrong("array", "a list (CSV or JSON Lines) as the source, or files that belong to images by their names")
-        }
-        _ if pairs && !(options.columns.is_empty() && options.files.is_empty()) => {
-            wrong("columns", "arrays and flow only: each feature of files that belong to images holds files")
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Returns the ids of the classes of several folders of class folders; of clips, those of folders of clips.
 fn classes_of(folders: &[PathBuf], splits: &[SplitSource]) -> Result<ClassIds, Error> {
     let clips = splits.iter().any(|split| matches!(split.found, DetectedSource::Clips));
@@ -318,7 +281,7 @@ fn classes_of(folders: &[PathBuf], splits: &[SplitSource]) -> Result<ClassIds, E
             }
         }
     }
-    Ok(ClassIds::sorted(names))
+    ClassIds::sorted(names)
 }
 
 /// Returns what a path or URL names; `None` if there is nothing of that name.

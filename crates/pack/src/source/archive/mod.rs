@@ -140,6 +140,7 @@ impl Archives {
                 return Err(Error::Source(SourceError::Empty { path: path.clone(), rejected: None }));
             }
             all.take_marks().check(&split, options)?;
+            all.neighbours.check(options)?;
             // Keys are unique in a split.
             surveyed_splits.push((split, surveyed, all.take_repeated()));
         }

@@ -8,6 +8,7 @@ use crate::class_ids::{ClassIds, ClassNames};
 use crate::error::ArchiveError;
 use crate::progress::{Progress, check};
 use crate::sample::{Conflict, Number, Numbers, SampleSchema, Values};
+use crate::source::beside::Neighbours;
 use crate::source::objects;
 use crate::source::split_marks::SplitMarks;
 use crate::{Error, Options, Rejection};
@@ -75,6 +76,7 @@ pub(super) struct Survey {
     pairs: ClassNames,
     /// Names of splits in the samples.
     marks: SplitMarks,
+    pub(super) neighbours: Neighbours,
     /// The fields that the user named, of those that some sample has.
     found: BTreeSet<String>,
     keys: Vec<u64>,
@@ -96,6 +98,7 @@ impl Survey {
             names: BTreeSet::new(),
             pairs: ClassNames::new(names::CLASS_LABEL, 0),
             marks: SplitMarks::default(),
+            neighbours: Neighbours::default(),
             found: BTreeSet::new(),
             keys: vec![],
         }
@@ -118,6 +121,7 @@ impl Survey {
         self.few_classes()?;
         self.pairs.join(other.pairs);
         self.marks.join(other.marks);
+        self.neighbours.join(other.neighbours);
         self.found.extend(other.found);
         self.keys.extend(other.keys);
         Ok(())
@@ -252,7 +256,7 @@ impl Survey {
                 return Err(Error::Option { option: "label offset", expected });
             }
             Some(DType::Bytes) => {
-                let classes = classes.unwrap_or_else(|| ClassIds::sorted(self.names.iter().cloned()));
+                let classes = classes.map_or_else(|| ClassIds::sorted(self.names.iter().cloned()), Ok)?;
                 self.names.iter().try_for_each(|name| classes.id(name).map(drop))?;
                 let names = classes.names().to_vec();
                 (Labels::Names(classes), names)
@@ -442,6 +446,7 @@ impl SampleVisitor for Surveyor<'_> {
         };
         if let Some(key) = sample.key.as_deref().filter(|_| sample.members != 0) {
             self.members.push((hash(key), sample.members));
+            self.survey.neighbours.add(key);
         }
         if let Some((first, second)) = self.roles.two_labels(&sample) {
             let (file, number) = (self.file.name.clone(), item.number);

@@ -20,6 +20,7 @@ use rows::{Row, rows};
 use serde_json::Value;
 use shardtool_format::manifest::DType;
 use shardtool_store::is_url;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     // Lengths of objects are requested together; those of files are read one by one.
     let mut objects = Objects::default();
     objects.examine(scan.urls.into_iter())?;
+    let keyed = scan.columns.contains_key(KEY);
     let mut entries = Entries {
         file,
         root: &root,
@@ -58,7 +60,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         files: file_columns(options).collect(),
         // Without a column of paths, each row is a sample without an image.
         images: scan.columns.contains_key(PATH),
-        labels: Labels::new(classes, scan.columns.get(LABEL).and_then(|label| label.dtype), scan.labels),
+        labels: Labels::new(classes, scan.columns.get(LABEL).and_then(|label| label.dtype), scan.labels)?,
         columns: &columns,
         listed,
         objects,
@@ -69,7 +71,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
     };
     rows(file, &nesting, |row| entries.add(&row))?;
     let Entries { images, labels, entries, lines, rejected, .. } = entries;
-    unique_keys(file, &entries, &lines)?;
+    unique_keys(file, &entries, &lines, !keyed)?;
     let labelled = labels.dtype.is_some();
     let schema =
         SampleSchema { classes: labels.classes.into_names(), images, labelled, columns, keypoints: Default::default() };
@@ -177,8 +179,12 @@ struct Labels {
 
 impl Labels {
     /// `found` are the labels in the list that are text.
-    fn new(classes: Option<ClassIds>, dtype: Option<DType>, found: BTreeSet<String>) -> Self {
-        Labels { given: classes.is_some(), classes: classes.unwrap_or_else(|| ClassIds::sorted(found)), dtype }
+    ///
+    /// # Errors
+    /// Those of [`ClassIds::sorted`].
+    fn new(classes: Option<ClassIds>, dtype: Option<DType>, found: BTreeSet<String>) -> Result<Self, Error> {
+        let given = classes.is_some();
+        Ok(Labels { given, classes: classes.map_or_else(|| ClassIds::sorted(found), Ok)?, dtype })
     }
 
     /// Returns the label of a row; `None` if it has none.
@@ -378,11 +384,24 @@ impl Scan {
     }
 }
 
-/// Checks that all keys differ; `lines` are the entries' lines in the list.
-fn unique_keys(file: &Path, entries: &[Entry], lines: &[u64]) -> Result<(), Error> {
+/// Returns a path without `.` and doubled separators.
+fn shortest(path: &str) -> Cow<'_, str> {
+    if !path.contains("//") && !path.contains("./") {
+        return path.into();
+    }
+    let is_absolute = path.starts_with('/');
+    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    format!("{}{}", if is_absolute { "/" } else { "" }, parts.join("/")).into()
+}
+
+/// Checks that all keys differ; `lines` are the entries' lines in the list. Keys that are paths are the same if they lead to the same file:
+/// `a.jpg`, `./a.jpg`.
+fn unique_keys(file: &Path, entries: &[Entry], lines: &[u64], paths: bool) -> Result<(), Error> {
+    let keys: Vec<_> =
+        entries.iter().map(|entry| if paths { shortest(&entry.key) } else { (&*entry.key).into() }).collect();
     let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by_key(|i| &entries[*i].key);
-    match order.windows(2).find(|w| entries[w[0]].key == entries[w[1]].key) {
+    order.sort_by_key(|i| &keys[*i]);
+    match order.windows(2).find(|w| keys[w[0]] == keys[w[1]]) {
         Some(twice) => Err(Error::List(ListError::DuplicateKey {
             path: file.to_owned(),
             key: entries[twice[0]].key.to_string(),

@@ -48,7 +48,7 @@ pub(super) fn list(
     image_lists::check_files(root, paths)?;
     let good = || files.annotations.values().filter_map(|read| read.as_ref().ok());
     let objects = || good().flat_map(|annotation| &annotation.objects);
-    let classes = classes.unwrap_or_else(|| ClassIds::sorted(objects().map(|object| object.name.clone())));
+    let classes = classes.map_or_else(|| ClassIds::sorted(objects().map(|object| object.name.clone())), Ok)?;
     for object in objects() {
         classes.id(&object.name)?;
     }

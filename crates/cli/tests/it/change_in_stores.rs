@@ -319,7 +319,7 @@ fn a_killed_change_leaves_the_version_before_or_after_it() {
         let arguments = command.replace("{}", URL);
         change(&bucket, command, URL);
         let after = contents(&bucket, URL).unwrap();
-        for requests in (0..).step_by(5) {
+        for requests in (0..).step_by(9) {
             copy(&template, &folder);
             bucket.server.hold_after(requests);
             let mut child = bucket.shardtool(arguments.split_whitespace());

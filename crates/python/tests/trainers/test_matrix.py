@@ -12,8 +12,8 @@ from conftest import COUNT
 from frameworks import ENVIRONMENT, EPOCHS, FRAMEWORKS, Framework, Run
 
 
-#: Frameworks that only the campaign runs: the same program is run by torchrun too.
-CAMPAIGN = ["Lightning DDP, own launcher"]
+#: Frameworks that only the campaign runs: the same programs run with one rank, and those of PyTorch and JAX with several.
+CAMPAIGN = ["Lightning DDP, own launcher", "Lightning DDP, torchrun", "HF Trainer, torchrun", "Accelerate, torchrun"]
 
 
 def _cell(framework: Framework):

@@ -184,3 +184,42 @@ def test_a_file_that_a_list_names_in_two_spellings_is_refused(second, tmp_path):
         st.pack(list_file, tmp_path / "dataset")
     list_file.write_text(f"path,label,key\n1.png,0,a\nx/2.png,1,b\n{second},0,./a\n")
     assert st.pack(list_file, tmp_path / "dataset").images == 3
+
+
+def test_images_of_a_folder_that_are_named_for_splits_are_asked_about(tmp_path):
+    source = write(tmp_path / "photos", "train_001.jpg", "train_002.jpg", "test_001.jpg")
+    with pytest.raises(st.ShardtoolError, match=r"file names names splits \(test, train\).*`splits=\"none\"`"):
+        st.pack(source, tmp_path / "dataset")
+    assert st.pack(source, tmp_path / "one", splits="none").images == 3
+    only = write(tmp_path / "others", "test_1.jpg", "test_2.jpg")
+    with pytest.raises(st.ShardtoolError, match="would be packed as `train`"):
+        st.pack(only, tmp_path / "dataset")
+    assert st.pack(only, tmp_path / "test", split="test").images == 2
+    mixed = write(tmp_path / "mixed", "train_ticket.jpg", "bus_ticket.jpg")
+    assert st.pack(mixed, tmp_path / "tickets").images == 2
+
+
+def test_paths_of_a_list_that_lie_in_folders_of_splits_are_asked_about(tmp_path):
+    write(tmp_path, "train/1.jpg", "test/2.jpg")
+    for name in ["all.csv", "my_train.csv"]:
+        (tmp_path / name).write_text("path,label\ntrain/1.jpg,0\ntest/2.jpg,1\n")
+    with pytest.raises(st.ShardtoolError, match=r"first folder of the paths names splits \(test, train\)"):
+        st.pack(tmp_path / "all.csv", tmp_path / "dataset")
+    assert st.pack(tmp_path / "all.csv", tmp_path / "one", splits="none").images == 2
+    # Whoever names a list for a split has decided, as the lists of LVIS have images in folders of both.
+    assert st.pack(tmp_path / "my_train.csv", tmp_path / "named").images == 2
+
+
+@pytest.mark.parametrize("folds", [["fold1", "fold2"], ["Fold_0", "Fold_1", "Fold_2"], ["part-1", "part-2"]])
+def test_folds_of_class_folders_are_no_classes(folds, tmp_path):
+    names = [f"{fold}/{kind}/{at}.jpg" for at, fold in enumerate(folds) for kind in ["cat", "dog"]]
+    source = write(tmp_path / "source", *names)
+    with pytest.raises(st.ShardtoolError, match="are folds or parts"):
+        st.pack(source, tmp_path / "dataset")
+    st.pack(source, tmp_path / "splits", splits="names")
+    dataset = st.Dataset(tmp_path / "splits")
+    assert {name: list(dataset[name].classes) for name in folds} == dict.fromkeys(folds, ["cat", "dog"])
+    st.pack(source, tmp_path / "classes", kind="folder")
+    assert st.Dataset(tmp_path / "classes")["train"].classes == folds
+    # Without class folders inside, they are classes.
+    assert st.pack(write(tmp_path / "parts", "part1/1.jpg", "part2/2.jpg"), tmp_path / "named").classes == 2

@@ -69,8 +69,9 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     Ok(Listing { entries, schema, rejected, left_out, root, stored: false })
 }
 
-/// Refuses class folders that hold folders of several splits, or of images and of what describes them.
+/// Refuses class folders that hold folders of several splits, or of images and of what describes them, and folds of class folders.
 fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Result<(), Error> {
+    check_folds(root, entries, options)?;
     let inner = entries.iter().filter_map(|entry| Some(entry.key.split_once('/')?.1.split_once('/')?.0));
     let inner: BTreeSet<&str> = inner.collect();
     let of_splits = inner.iter().filter(|name| is_split(name)).count() > 1 && options.split_names == SplitNames::Auto;
@@ -79,6 +80,26 @@ fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Res
         return Err(Error::Source(SourceError::MixedFolders { path: root.to_owned(), folders, splits: of_splits }));
     }
     Ok(())
+}
+
+/// Refuses folders of class folders that are all named for folds of a cross-validation: `fold1/cat` is no class `fold1`.
+fn check_folds(root: &Path, entries: &[Entry], options: &Options) -> Result<(), Error> {
+    let is_fold = |name: &str| {
+        let word = name.trim_end_matches(|c: char| c.is_ascii_digit() || "_- ".contains(c)).to_lowercase();
+        word.len() < name.len() && ["fold", "split", "cv", "part", "subset"].contains(&&*word)
+    };
+    let paths = || entries.iter().filter_map(|entry| entry.key.split_once('/'));
+    let folds: BTreeSet<&str> = paths().map(|(folder, _)| folder).collect();
+    let has_classes = paths().all(|(_, rest)| rest.contains('/'));
+    if options.from.is_some() || folds.len() < 2 || !has_classes || !folds.iter().all(|name| is_fold(name)) {
+        return Ok(());
+    }
+    let problem = format!(
+        "the folders {} are folds or parts that hold class folders, and no classes: --splits names packs each as a split of its name; to join \
+         them, link their class folders into one folder; --from folder packs them as classes",
+        layouts::listed(folds.into_iter())
+    );
+    Err(super::annotated::wrong(root, problem))
 }
 
 /// The files below a folder, by their paths from it.

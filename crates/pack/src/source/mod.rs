@@ -53,6 +53,8 @@ use shardtool_format::manifest::Manifest;
 use shardtool_format::{frame, names};
 use shardtool_read::metadata_if_exists;
 use shardtool_store::{is_url, local_path};
+use split_marks::NamedBy;
+use split_names::NamedSplit;
 use splits::{DividedSource, SplitSource};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,6 +103,7 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
     let (mut voc, mut root) = (vec![], PathBuf::new());
     let mut yolo: Option<(std::rc::Rc<yolo::Config>, Vec<_>)> = None;
     for SplitSource { split, path, found } in splits {
+        let mut named_by = NamedBy::Nothing;
         let listing = match found {
             DetectedSource::Yolo(config, images) => {
                 yolo.get_or_insert_with(|| (config, vec![])).1.push((split, images));
@@ -118,10 +121,23 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
             DetectedSource::Coco => coco::list(&path, given.as_ref(), options)?,
             DetectedSource::Pairs(paired, images) => pairs::list(&paired, (&split, images), given.clone(), options)?,
             DetectedSource::Clips => clips::list(&path, classes.clone(), options)?,
-            DetectedSource::Folder => folder::list(&path, classes.clone(), options)?,
-            DetectedSource::List => list::list(&path, classes.clone(), options)?,
+            DetectedSource::Folder => {
+                let listing = folder::list(&path, classes.clone(), options)?;
+                // The top folders are classes.
+                named_by = if listing.schema.labelled { NamedBy::Nothing } else { NamedBy::File };
+                listing
+            }
+            DetectedSource::List => {
+                // A list that is named for a split says so itself.
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                named_by = match NamedSplit::of(&stem) {
+                    NamedSplit::None => NamedBy::Folder,
+                    _ => NamedBy::Nothing,
+                };
+                list::list(&path, classes.clone(), options)?
+            }
         };
-        split_marks::check(&listing, &split, options)?;
+        split_marks::check(&listing, named_by, &split, options)?;
         unused_options::check_classes(&listing, options)?;
         named.push(of_files(split, path, listing, &left_out)?);
     }

@@ -1,5 +1,5 @@
-//! Finds what names splits inside of a source that becomes one split: a column of which each value is the name of a split, and
-//! the top folders of the names in a tar.
+//! Finds what names splits inside of a source that becomes one split: a column of which each value is the name of a split, the top folders of
+//! the names in a tar or list, and the names of images in one folder.
 
 use super::listing::Listing;
 use super::split_names::{is_same, is_split};
@@ -74,13 +74,43 @@ impl SplitMarks {
     }
 }
 
-/// Refuses a listing with a column that names other splits than `split`.
+/// Which part of a key may name a split.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NamedBy {
+    /// None.
+    Nothing,
+    /// The first word of a file's name: `test` in `test_001.jpg`.
+    File,
+    /// The first folder of a path.
+    Folder,
+}
+
+impl NamedBy {
+    /// Returns what messages call the part, and the part of a key.
+    fn of<'k>(self, key: &'k str) -> Option<(&'static str, &'k str)> {
+        match self {
+            NamedBy::Nothing => None,
+            NamedBy::File => {
+                let end = key.find(|c: char| !c.is_alphabetic()).unwrap_or(key.len());
+                Some(("the first word of the file names", &key[..end]))
+            }
+            NamedBy::Folder => {
+                Some(("the first folder of the paths", key.split_once('/').map_or("", |(folder, _)| folder)))
+            }
+        }
+    }
+}
+
+/// Refuses a listing with a column, or with names of files or folders, that name other splits than `split`.
 ///
 /// # Errors
 /// [`SourceError::SplitMarks`].
-pub(super) fn check(listing: &Listing, split: &str, options: &Options) -> Result<(), Error> {
+pub(super) fn check(listing: &Listing, named_by: NamedBy, split: &str, options: &Options) -> Result<(), Error> {
     let mut marks = SplitMarks::default();
     for entry in &listing.entries {
+        if let Some((column, word)) = named_by.of(&entry.key) {
+            marks.add(column, &Values::text(word));
+        }
         for ((column, _), values) in listing.schema.columns.iter().zip(&entry.values) {
             marks.add(column, values);
         }

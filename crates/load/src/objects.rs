@@ -71,6 +71,8 @@ const CROWD: &str = "image/object/iscrowd";
 /// Values of one box, and of one keypoint.
 pub(crate) const BOX: usize = 4;
 pub(crate) const POINT: usize = 3;
+/// The largest number that a fraction of the image may be: boxes reach beyond the image, but not by its size.
+const MOST_FRACTION: f32 = 2.0;
 
 impl ObjectColumns {
     /// Adds the columns of `objects` to `columns`. Where the splits have names of classes and no ids, the ids are those of the names.
@@ -229,7 +231,7 @@ impl ObjectColumns {
     /// Checks that each object of a record has all its values.
     ///
     /// # Errors
-    /// [`SampleError::Values`] if a feature has another number of values.
+    /// [`SampleError::Values`] if a feature has another number of values; [`SampleError::BoxUnit`] for fractions that can only be pixels.
     pub(crate) fn check(&self, cells: &[Cell]) -> Result<(), SampleError> {
         let wrong =
             |feature: &str, expected, found| Err(SampleError::Values { feature: feature.to_owned(), expected, found });
@@ -237,6 +239,10 @@ impl ObjectColumns {
         let objects = values / BOX;
         if !values.is_multiple_of(BOX) {
             return wrong(&self.objects.boxes, (objects + 1) * BOX, values);
+        }
+        let beyond = |number: &&f32| self.objects.unit == BoxUnit::Fraction && number.abs() > MOST_FRACTION;
+        if let Some(number) = cells[self.boxes].floats().iter().find(beyond) {
+            return Err(SampleError::BoxUnit { feature: self.objects.boxes.clone(), number: *number });
         }
         for (feature, column) in self.objects.properties.iter().zip(&self.properties) {
             if cells[*column].len() != objects {

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -162,3 +163,33 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     ray.init("local", num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", configure_logging=False)
     yield ray
     ray.shutdown()
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 & -(crc & 1))
+    return crc ^ 0xFFFFFFFF
+
+
+def frame(data: bytes) -> bytes:
+    """Returns a TFRecord frame."""
+
+    def masked(data: bytes) -> bytes:
+        crc = crc32c(data)
+        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    length = struct.pack("<Q", len(data))
+    return length + masked(length) + data + masked(data)
+
+
+def frames(data: bytes) -> list[bytes]:
+    """Returns the data of the frames of a TFRecord file."""
+    found = []
+    while data:
+        end = 12 + struct.unpack("<Q", data[:8])[0]
+        found.append(data[12:end])
+        data = data[end + 4 :]
+    return found

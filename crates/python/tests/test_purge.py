@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import os
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shardtool as st
+from conftest import frame
 from PIL import Image
 
 PURGED = int(os.environ.get("SHARDTOOL_PURGED", "45"))
@@ -235,22 +235,6 @@ def test_copies_and_files_of_others_are_named(changed: tuple[st.Dataset, list[di
     assert report["others"] == ["left", "notes.txt"]
     assert report["found"] == ["left/image.bin", "notes.txt"]
     assert not (path / "notes.txt").read_text() == "", "files of others stay"
-
-
-def frame(data: bytes) -> bytes:
-    """Returns a TFRecord frame."""
-
-    def masked(data: bytes) -> bytes:
-        crc = 0xFFFFFFFF
-        for byte in data:
-            crc ^= byte
-            for _ in range(8):
-                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-        crc ^= 0xFFFFFFFF
-        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-    length = struct.pack("<Q", len(data))
-    return length + masked(length) + data + masked(data)
 
 
 def test_keys_that_were_places_are_kept(tmp_path: Path) -> None:

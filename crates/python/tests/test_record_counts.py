@@ -6,17 +6,9 @@ import sys
 import textwrap
 
 import pytest
+from conftest import crc32c
 
 import shardtool as st
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 & -(crc & 1))
-    return crc ^ 0xFFFFFFFF
 
 
 @pytest.fixture(params=[2**20, 2**30, 2**60])

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 import shardtool as st
+from conftest import frame, frames
 from PIL import Image
 
 CATEGORIES = {11: "person", 5: "dog", 42: "kite", 90: "a class whose name is longer than a table is wide"}
@@ -167,11 +168,20 @@ def test_boxes_that_cannot_be_right_are_named(tmp_path):
         "nan": [[float("nan"), 0, 1, 1], [0, 0, float("inf"), 1]],
         "rounded": [[0, 0, np.nextafter(np.float32(1), np.float32(2)), 1]],
     }
-    with st.Writer(tmp_path / "set", "train") as writer:
+    # A writer refuses them: they are written by other names.
+    renamed = {"image/object/bbox": "image/object/bbax", "image/object/class/label": "image/object/class/labal"}
+    box, label = renamed.values()
+    with st.Writer(tmp_path / "renamed", "train") as writer:
         for key, corners in boxes.items():
             labels = np.zeros(len(corners) + (key == "good"), np.int64)
-            features = {"image/object/bbox": np.float32(corners).ravel(), "image/object/class/label": labels}
-            writer.write({"key": key, "image": np.zeros((80, 100, 3), np.uint8), **features})
+            writer.write({"key": key, "image": np.zeros((80, 100, 3), np.uint8), box: np.float32(corners).ravel(), label: labels})
+    (tmp_path / "set").mkdir()
+    with open(tmp_path / "set/train-00000.tfrecord", "wb") as file:
+        for data in frames((tmp_path / "renamed/train-00000.tfrecord").read_bytes()):
+            for name, other in renamed.items():
+                data = data.replace(other.encode(), name.encode())
+            file.write(frame(data))
+    st.index(tmp_path / "set")
     found = json.loads(report(tmp_path / "set", "--json"))["splits"][0]["objects"]
     assert found["problems"] == {
         "partly_outside": {"number": 2, "keys": ["partly"]},

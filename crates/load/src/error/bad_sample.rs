@@ -314,6 +314,16 @@ pub enum SampleError {
         /// Values of the record.
         found: usize,
     },
+    /// Boxes that are to be fractions of the image, and can only be pixels.
+    #[error(
+        "`{feature}` holds {number}, and fractions of the image were expected: if its boxes are pixels, say so with `unit` in `Objects`"
+    )]
+    BoxUnit {
+        /// The feature.
+        feature: String,
+        /// The first such coordinate.
+        number: f32,
+    },
     /// A feature has a different type than in the manifest.
     #[error("feature `{feature}` has a different type than in the manifest")]
     Type {
@@ -363,6 +373,7 @@ impl SampleError {
             | SampleError::Normal { .. }
             | SampleError::NoFrames { .. }
             | SampleError::Values { .. }
+            | SampleError::BoxUnit { .. }
             | SampleError::Type { .. } => None,
         }
     }

@@ -58,6 +58,16 @@ impl Values {
         Values::Bytes(text.as_bytes().into())
     }
 
+    /// Returns whether it is a list without elements.
+    pub(crate) fn is_empty_list(&self) -> bool {
+        match self {
+            Values::Int64s(list) => list.is_empty(),
+            Values::BytesList(list) => list.is_empty(),
+            Values::Floats(list) => list.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Returns numbers of a logical type.
     pub(crate) fn logical<T: Logical>(numbers: impl IntoIterator<Item = T>) -> Self {
         Values::Logical(T::DTYPE, numbers.into_iter().map(T::to_stored).collect())

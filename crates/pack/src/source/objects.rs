@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub(crate) const BBOX: &str = "image/object/bbox";
 /// Classes: int64, n.
 pub(crate) const CLASS: &str = "image/object/class/label";
+/// Names of classes: bytes, n.
+pub(crate) const CLASS_NAME: &str = "image/object/class/text";
 /// Keypoints: float, n × k × 3: x, y as fractions of the coded image, and visibility.
 pub(crate) const KEYPOINTS: &str = Keypoints::FEATURE;
 /// Areas: float or int64, n.
@@ -71,7 +73,7 @@ pub(super) fn flat(
             }
             name if Some(name) == class => {
                 let text = list.iter().any(Value::is_string);
-                out.insert(if text { "image/object/class/text" } else { CLASS }.to_owned(), Value::Array(list));
+                out.insert(if text { CLASS_NAME } else { CLASS }.to_owned(), Value::Array(list));
             }
             name => {
                 let name = format!("image/object/{name}");
@@ -135,11 +137,25 @@ pub(super) fn dtype(column: &str, exact: DType) -> DType {
     }
 }
 
-/// Checks that the ids of the classes of objects are those of classes of the dataset, if it names some and images have no labels.
+/// Checks that the ids of the classes of objects are those of classes of the dataset, if it names some and images have no labels; and that a
+/// sample has ids and names of the classes of its objects, if samples have both.
 ///
 /// # Errors
 /// [`Reason::Objects`].
 pub(super) fn check_classes(schema: &SampleSchema, values: &[Values]) -> Result<(), Reason> {
+    let of = |wanted: &str| {
+        let at = schema.columns.iter().position(|(name, _)| name == wanted)?;
+        Some(!matches!(&values[at], Values::Missing) && !values[at].is_empty_list())
+    };
+    if let (Some(ids), Some(names)) = (of(CLASS), of(CLASS_NAME))
+        && ids != names
+    {
+        let (there, expected) = match ids {
+            true => (CLASS, "names of the classes of objects as other samples have, or ids in all of them"),
+            false => (CLASS_NAME, "ids of the classes of objects as other samples have, or names in all of them"),
+        };
+        return Err(Reason::Objects { member: there.to_owned(), expected });
+    }
     if schema.labelled || schema.classes.is_empty() {
         return Ok(());
     }

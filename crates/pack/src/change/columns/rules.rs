@@ -3,6 +3,7 @@
 use super::rows::{ColumnRows, ColumnValues};
 use super::{ColumnChange, ColumnOptions, wrong_rows};
 use crate::error::ShardError;
+use crate::source::coordinates::as_stored;
 use crate::source::objects;
 use crate::{Error, Value};
 use shardtool_format::manifest::{Manifest, SEQUENCE_EXAMPLE};
@@ -117,6 +118,14 @@ fn lists(rows: &ColumnRows, column: &ColumnValues, manifest: &Manifest) -> Resul
     if let Some(row) = (0..rows.len()).find(|row| !fits(own(*row), boxes(*row) / width)) {
         let problem = format!("row {}: {} values for {} boxes", row + 1, own(row), boxes(row) / width);
         return Err(wrong(name, problem));
+    }
+    let wrong_box = |value: &Option<Value>| match value {
+        Some(Value::Float(numbers)) if name == objects::BBOX => as_stored::check_numbers(numbers).err(),
+        _ => None,
+    };
+    if let Some((row, reason)) = column.rows.iter().enumerate().find_map(|(row, value)| Some((row, wrong_box(value)?)))
+    {
+        return Err(wrong(name, format!("row {}: {reason}", row + 1)));
     }
     let known = |id: &i64| usize::try_from(*id).is_ok_and(|id| id < manifest.classes.len());
     let unknown = |row: &Option<Value>| match row {

@@ -3,6 +3,7 @@
 //! Boxes and keypoints become fractions of the image; polygons and areas are in its pixels. The columns [`WIDTH`] and [`HEIGHT`] of
 //! a sample say which image was annotated ([`map`]).
 
+pub(crate) mod as_stored;
 mod map;
 
 use super::objects::{AREA, BBOX, KEYPOINTS};
@@ -43,6 +44,7 @@ pub(crate) fn stored<'v>(
 ) -> Result<Cow<'v, [Values]>, Reason> {
     objects::check_classes(schema, values)?;
     keypoints::check_count(schema, values)?;
+    as_stored::check(schema, values, options)?;
     let mut out = Cow::Borrowed(values);
     let columns = || schema.columns.iter().zip(values).map(|((name, _), values)| (name.as_str(), values));
     let turned = image.is_some_and(|image| image.turned);
@@ -84,7 +86,7 @@ pub(crate) fn stored<'v>(
         let converted = match (name, value) {
             (BBOX, Values::Pixels(numbers)) => {
                 check_unit(name, numbers, options)?;
-                check_boxes(numbers, coordinates)?;
+                check_boxes(numbers, coordinates.size())?;
                 Some(Values::Floats(coordinates.boxes(numbers)))
             }
             (_, Values::Pixels(numbers)) => {
@@ -94,7 +96,7 @@ pub(crate) fn stored<'v>(
                 Some(Values::Floats(coordinates.points(numbers)))
             }
             (BBOX, Values::Fractions(numbers)) => {
-                check_boxes(numbers, &fractions)?;
+                check_boxes(numbers, fractions.size())?;
                 Some(Values::Floats(fractions.boxes(numbers)))
             }
             (_, Values::Fractions(numbers)) => Some(Values::Floats(fractions.points(numbers))),
@@ -179,11 +181,10 @@ fn check_unit(column: &str, numbers: &[f32], options: &Options) -> Result<(), Re
     Err(Reason::Unit { column: column.to_owned(), found })
 }
 
-/// Refuses boxes that are inverted, empty, not finite, or outside of the image.
-fn check_boxes(numbers: &[f32], map: &Map) -> Result<(), Reason> {
+/// Refuses boxes that are inverted, empty, not finite, or outside of an image of a width and height.
+fn check_boxes(numbers: &[f32], (width, height): (f64, f64)) -> Result<(), Reason> {
     for (number, corners) in numbers.chunks_exact(4).enumerate() {
         let [left, top, right, bottom] = [corners[0], corners[1], corners[2], corners[3]];
-        let (width, height) = map.size();
         let problem = if !corners.iter().all(|corner| corner.is_finite()) {
             "is not finite"
         } else if left > right || top > bottom {

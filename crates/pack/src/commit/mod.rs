@@ -20,5 +20,5 @@ pub(crate) use directory::Directory;
 pub(crate) use lock::Lock;
 pub use output::Output;
 pub(crate) use output::{Begun, unfinished};
-pub(crate) use record::{Listing, RECORD, Record, Request};
+pub(crate) use record::{Listing, RECORD, Record, Request, exported_splits};
 pub(crate) use temporary::{Temporary, final_name, publish, publish_new, remove_abandoned, unique};

@@ -24,6 +24,13 @@ const RESULT: &str = "result";
 /// The program's version does not matter once the files are complete.
 const CREATED_BY: &str = "created_by";
 
+/// Returns the names of the splits in a folder that `export` filled, if it did.
+pub(crate) fn exported_splits(folder: &Path) -> Option<Vec<String>> {
+    let record: Map<String, Value> = serde_json::from_slice(&std::fs::read(folder.join(RECORD)).ok()?).ok()?;
+    let splits = record.get("splits").filter(|_| record.get("format") == Some(&json!("shardtool-export")))?;
+    serde_json::from_value(splits.clone()).ok().filter(|splits: &Vec<String>| !splits.is_empty())
+}
+
 /// The inputs that determine the files that a command writes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Request(Map<String, Value>);

@@ -9,13 +9,33 @@ use crate::sample::Values;
 use crate::{Error, Options};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The values by column, as long as all of them are names of splits.
+/// Names of columns that say the split of a sample, in lower case. There other words (`holdout`, `unlabeled`) are splits, too, if one of the
+/// known names occurs.
+const COLUMNS: [&str; 10] =
+    ["split", "splits", "subset", "partition", "usage", "set", "phase", "data_split", "dataset_split", "image_set"];
+
+/// Different values of a column that is named for splits that are kept.
+const MOST: usize = 64;
+
+/// The values by column, as long as all of them are names of splits; of a column that is named for splits, all.
 #[derive(Default)]
 pub(crate) struct SplitMarks(BTreeMap<String, Option<BTreeSet<String>>>);
+
+fn is_for_splits(column: &str) -> bool {
+    let last = column.rsplit('/').next().unwrap_or_default();
+    COLUMNS.contains(&&*last.trim().to_lowercase())
+}
 
 impl SplitMarks {
     /// Adds the value that a sample has in a column.
     pub(crate) fn add(&mut self, column: &str, values: &Values) {
+        if is_for_splits(column) {
+            let names = self.0.entry(column.to_owned()).or_insert_with(|| Some(BTreeSet::new())).as_mut();
+            if let (Values::Bytes(text), Some(names)) = (values, names.filter(|names| names.len() < MOST)) {
+                names.insert(String::from_utf8_lossy(text.trim_ascii()).into_owned());
+            }
+            return;
+        }
         match (self.0.get_mut(column), values) {
             (Some(None), _) | (_, Values::Missing) => {}
             (known, values) => {
@@ -58,6 +78,7 @@ impl SplitMarks {
             return Ok(());
         }
         let named = self.0.into_iter().filter_map(|(column, names)| Some((column, names?)));
+        let named = named.filter(|(_, names)| names.iter().any(|name| is_split(name)));
         let is_other = |name: &String| {
             let word = name.to_lowercase();
             let word = word.trim_end_matches(|c: char| !c.is_alphabetic());
@@ -135,6 +156,10 @@ mod tests {
         assert!(refused(&[("year", "val2017")], "train"));
         assert!(!refused(&[("split", "Training"), ("split", "train2017")], "train"));
         assert!(!refused(&[("split", "validation")], "val"));
+        // In a column that is named for splits, other words are splits, too.
+        assert!(refused(&[("split", "holdout"), ("split", "train"), ("split", "test")], "train"));
+        assert!(refused(&[("Subset", "train"), ("Subset", "unlabeled")], "train"));
+        assert!(!refused(&[("set", "1"), ("set", "2")], "train"));
         // A word among others is a value like any other.
         assert!(!refused(&[("word", "train"), ("word", "bus"), ("word", "test")], "train"));
     }

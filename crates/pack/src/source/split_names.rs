@@ -82,9 +82,8 @@ fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the split of a file that is numbered as `-NNNNN-of-NNNNN` or `-NNNNN`: the part before it, from the last `-`, if it
-/// begins with the word of a split.
-fn sharded(name: &str) -> Option<&str> {
+/// Returns the part of a file's name before its number, `-NNNNN-of-NNNNN` or `-NNNNN`; `None` without a number.
+pub(crate) fn before_number(name: &str) -> Option<&str> {
     let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let numbered = |(at, _): &(usize, &str)| {
         let rest = &name[at + 1..];
@@ -93,11 +92,14 @@ fn sharded(name: &str) -> Option<&str> {
         (count >= 4 && total) || (count >= 5 && !rest[count..].starts_with(|c: char| c.is_alphanumeric()))
     };
     let (at, _) = name.match_indices('-').find(numbered)?;
-    let before = ["tfrecord", "array_record", "arrow"]
-        .iter()
-        .find_map(|format| name[..at].strip_suffix(format)?.strip_suffix('.'))
-        .unwrap_or(&name[..at]);
-    let part = before.rsplit('-').next()?;
+    let formats = ["tfrecord", "array_record", "arrow"];
+    let bare = formats.iter().find_map(|format| name[..at].strip_suffix(format)?.strip_suffix('.'));
+    Some(bare.unwrap_or(&name[..at]))
+}
+
+/// Returns the split of a file with a number: the part before it, from the last `-`, if it begins with the word of a split.
+fn sharded(name: &str) -> Option<&str> {
+    let part = before_number(name)?.rsplit('-').next()?;
     let first = part.split(['_', '.']).next()?;
     spellings(first).map(|_| part)
 }

@@ -7,7 +7,8 @@ use super::detect::{self, DetectedSource};
 use super::exists;
 use super::first_file::has_arrays;
 use super::layouts::{self, listed};
-use super::split_names::{NamedSplit, is_same, is_split, year};
+use super::split_names::{NamedSplit, before_number, is_same, is_split, year};
+use crate::commit::exported_splits;
 use crate::error::SourceError;
 use crate::options::DEFAULT_SPLIT;
 use crate::{Error, Options, SplitNames};
@@ -38,6 +39,8 @@ pub(super) struct SplitSource {
 /// [`SourceError::SplitNames`], [`SourceError::Layout`], and those of [`detect::detect`].
 pub(super) fn divide(source: &Path, options: &Options) -> Result<DividedSource, Error> {
     let folder = !is_url(source) && exists(source)?.is_some_and(|found| found.is_dir());
+    let exported = if folder { of_export(source, options) } else { None };
+    let options = exported.as_ref().unwrap_or(options);
     if folder && let Some(divided) = folders(source, options)? {
         return Ok(divided);
     }
@@ -73,6 +76,18 @@ pub(super) fn divide(source: &Path, options: &Options) -> Result<DividedSource, 
             Ok(one(split, found))
         }
     }
+}
+
+/// Returns the options for a folder that `export` filled, which says what its splits are; `None` for another one, and if the user says it.
+fn of_export(folder: &Path, options: &Options) -> Option<Options> {
+    let splits = exported_splits(folder).filter(|_| options.split_names == SplitNames::Auto)?;
+    Some(match &splits[..] {
+        [one] => {
+            let split = options.split.clone().or_else(|| Some(one.clone()));
+            Options { split, split_names: SplitNames::Ignored, ..options.clone() }
+        }
+        _ => Options { split_names: SplitNames::Names, ..options.clone() },
+    })
 }
 
 fn doubt(source: &Path, problem: String) -> Error {
@@ -120,7 +135,23 @@ fn archives(
     ArchiveFiles { kind, files, mut left_out }: ArchiveFiles,
     options: &Options,
 ) -> Result<DividedSource, Error> {
-    let says: Vec<_> = files.iter().map(|file| of_file(&file.path)).collect();
+    let sets: Vec<_> = files.iter().map(|file| set(&file.path)).collect();
+    let mut says: Vec<_> = files.iter().map(|file| of_file(&file.path)).collect();
+    if options.split_names == SplitNames::Names {
+        says = sets.iter().map(|set| Ok(Some(set.clone()))).collect();
+    } else if options.split.is_none() && says.iter().all(|says| *says == Ok(None)) {
+        let different: BTreeSet<_> =
+            files.iter().zip(&sets).filter(|(file, _)| has_number(&file.path)).map(|(_, set)| set).collect();
+        if different.len() > 1 {
+            let problem = format!(
+                "its files are numbered within {}: --splits names packs each as a split of its name, and --splits none all as one; a glob in \
+                 quotes such as '{}*' names some",
+                listed(different.iter().map(|set| set.as_str())),
+                different.iter().next().map_or("", |set| set.as_str())
+            );
+            return Err(doubt(source, problem));
+        }
+    }
     let named: Vec<Named> = files.iter().zip(says).map(|(file, says)| Named { name: &file.name, says }).collect();
     let groups = group(source, &named, options.split.as_deref())?;
     let taken: BTreeSet<usize> = groups.values().flatten().copied().collect();
@@ -135,6 +166,17 @@ fn archives(
         SplitSource { split, path: source.to_owned(), found }
     });
     Ok(DividedSource { splits: splits.collect(), folders: vec![], left_out })
+}
+
+fn has_number(file: &Path) -> bool {
+    before_number(&file.file_name().unwrap_or_default().to_string_lossy()).is_some()
+}
+
+/// Returns the name of the split of a file where each names its own: without number and extensions.
+fn set(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let bare = || name.split('.').next().unwrap_or_default();
+    before_number(&name).unwrap_or_else(bare).to_owned()
 }
 
 /// A file, and what its name says.
@@ -195,7 +237,7 @@ pub(crate) fn group(
             source,
             format!(
                 "files are named for {names}, but {} is named for no split; name the files of one split by a glob such as \
-                 '*{}*', or with --split NAME, or take all as one split: --splits none",
+                 '*{}*', with --split NAME, take each as a split of its name, --splits names, or all as one, --splits none",
                 other.name,
                 groups.keys().next().map_or("train", String::as_str)
             ),
@@ -288,7 +330,8 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
     }
     if let Some((split, same)) = groups.iter().find(|(_, same)| same.len() > 1) {
         let problem = format!(
-            "folders {} are all named for split {split}; pack each with --split NAME, or all as classes: --splits none",
+            "folders {} are all named for split {split}; pack each as a source of its own, with --split NAME, or all as classes: \
+             --splits none",
             listed(same.iter().map(|name| name.as_str()))
         );
         return Err(doubt(source, problem));
@@ -387,7 +430,8 @@ fn half_named(groups: &BTreeMap<String, Vec<&String>>, others: &[&String]) -> St
     let others = listed(others.iter().map(|name| name.as_str()));
     format!(
         "folders {named} are named for splits, and {others} for none: splits, or classes? Pack each as a split of its name: \
-         --splits names; as classes of one split: --splits none; or one of the folders, such as {}/, with --split NAME",
+         --splits names; as classes of one split: --splits none; or name one of the folders as the source, such as {}/, \
+         with --split NAME",
         groups.values().flatten().next().map_or("train", |name| name.as_str())
     )
 }

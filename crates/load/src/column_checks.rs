@@ -1,5 +1,6 @@
 //! Columns compared with a few records of the dataset.
 
+use crate::arrays::pad_value;
 use crate::classes::describe;
 use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result, SampleError};
@@ -7,6 +8,8 @@ use crate::image::OBJECTS;
 use crate::objects::BOX;
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
+use shardtool_format::array::ArrayDtype;
+use shardtool_format::manifest::DType;
 use shardtool_read::{Record, Split};
 
 /// Returns the expected bytes of a row's ragged values and byte strings, and of its record if that is read into memory:
@@ -100,4 +103,24 @@ fn check_record(columns: &[ResolvedColumn], split: &Split, number: usize, record
 fn sampled_ids(split: &Split) -> impl Iterator<Item = u64> {
     let step = (split.len() / SAMPLED_RECORDS).max(1) as usize;
     (0..split.len()).step_by(step).take(SAMPLED_RECORDS as usize)
+}
+
+/// Checks that the values between and behind the rows of ragged columns are numbers of their types.
+///
+/// # Errors
+/// [`Error::PaddedValue`].
+pub(crate) fn padded_values(columns: &[ResolvedColumn], padded: &[(&String, f64)]) -> Result<()> {
+    let holds = |dtype: DType, value: f64| match dtype {
+        DType::Int64 => pad_value::element(value, ArrayDtype::I64).is_some(),
+        DType::Uint64 => pad_value::element(value, ArrayDtype::U64).is_some(),
+        DType::Float => (value as f32).is_finite() || !value.is_finite(),
+        DType::Float64 | DType::Bytes => true,
+    };
+    for &(feature, value) in padded {
+        let dtypes = columns.iter().filter(|column| column.feature == *feature).map(ResolvedColumn::dtype);
+        if let Some(dtype) = dtypes.into_iter().find(|dtype| !holds(*dtype, value)) {
+            return Err(Error::PaddedValue { feature: feature.clone(), value, dtype });
+        }
+    }
+    Ok(())
 }

@@ -437,7 +437,8 @@ fn resolve_columns(
         Some(Buckets::Length(buckets)) => Some(&buckets.padded),
         _ => None,
     });
-    for feature in padded.flat_map(|padded| padded.keys()) {
+    let padded: Vec<(&String, f64)> = padded.flatten().map(|(feature, value)| (feature, *value)).collect();
+    for &(feature, _) in &padded {
         specs.retain(|column| column.feature != *feature);
         specs.push(Column::with_layout(feature, Layout::Ragged));
     }
@@ -447,6 +448,7 @@ fn resolve_columns(
     objects.iter().try_for_each(|objects| objects.check_columns(&groups.columns))?;
     let of_objects = objects.as_ref().and_then(ObjectColumns::class_names);
     let mut columns = ResolvedColumn::resolve(&specs, splits, (&config.classes, of_objects))?;
+    column_checks::padded_values(&columns, &padded)?;
     if let Some(objects) = &objects {
         objects.resolve(&mut columns)?;
     }

@@ -5,7 +5,8 @@ use crate::config::one_of;
 use crate::opening::{Location, Opening};
 use crate::{arrow, error, record};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
 use shardtool_format::manifest::Manifest;
 use shardtool_order::{EpochOrder, Order};
 use std::ffi::OsString;
@@ -20,13 +21,15 @@ pub(crate) struct Split {
     opening: Opening,
     pub(crate) split: shardtool_read::Split,
     columns: Py<Columns>,
+    /// Names of the classes, which all records share.
+    classes: PyOnceLock<Py<PyTuple>>,
 }
 
 impl Split {
     pub(crate) fn new(py: Python<'_>, opening: Opening, split: shardtool_read::Split) -> Self {
         let shards = 0..split.entry().shards.len();
         let columns = Py::new(py, Columns::new(py, split.clone(), shards)).expect("memory for a small object");
-        Split { opening, split, columns }
+        Split { opening, split, columns, classes: PyOnceLock::new() }
     }
 
     /// Returns the number of a record; a negative one counts from the end.
@@ -44,7 +47,10 @@ impl Split {
             self.split.shard(shard)?.record(row, vec![])
         };
         let got = py.detach(read).map_err(|e| error::read(py, e))?;
-        record::to_dict(py, &got, self.split.manifest())
+        let dict = record::to_dict(py, &got, self.split.manifest())?;
+        let names = || Ok::<_, PyErr>(PyTuple::new(py, &self.split.manifest().classes)?.unbind());
+        dict.setattr("classes", self.classes.get_or_try_init(py, names)?)?;
+        Ok(dict)
     }
 }
 

@@ -19,7 +19,7 @@ mod displacements;
 mod group;
 mod moved_values;
 mod normals;
-mod pad_value;
+pub(crate) mod pad_value;
 mod planned;
 mod positions;
 mod ragged;

@@ -82,6 +82,11 @@ class Ragged(NamedTuple):
             )
         if fill is None and str(self.values.dtype).rpartition(".")[2] in ("int64", "uint64"):
             raise OptionError("`fill` is needed for integers, since 0 may be a class or a token: give another number, such as -1")
+        kind = str(self.values.dtype).rpartition(".")[2]
+        if fill is not None and kind.startswith(("int", "uint")):
+            bounds = np.iinfo(kind)
+            if not (float(fill).is_integer() and bounds.min <= int(fill) <= bounds.max):
+                raise OptionError(f"`fill` is {fill!r}, which {kind} cannot hold: give a number of this type")
         kept = np.arange(length) < np.minimum(counts, length)[:, None]
         sources = (offsets[:-1, None] + np.arange(length))[kept]
         return pad(self.values, kept, sources, 0 if fill is None else fill)

@@ -46,7 +46,13 @@ class Record(dict[str, Any]):
     """A record of a split: a `dict` with `key`, `image` (bytes as stored, or `None`), `label` (class id, or `None`) and
     `features` (all others by name: a value, or a list). A notebook shows its image and values."""
 
-    __slots__ = ()
+    __slots__ = ("classes",)
+
+    #: The names of the classes of its split, by which a `Writer` finds its own ids; another process does not have them.
+    classes: tuple[str, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Record, (dict(self),)
 
     def __repr__(self) -> str:
         return f"Record({_short(dict(self))})"

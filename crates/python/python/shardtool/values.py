@@ -74,6 +74,9 @@ def convert_features(
             error.add_note(f"while converting the feature {name!r}")
             raise
         for part, kind, values in parts:
+            if part != name and part in sample and not _is_nested(value):
+                # A flat list, whose shape the sample has itself.
+                continue
             if part in inferred and part not in _FLOAT32 and kind in ("float", "float64"):
                 _check_exact(part, kind, value)
             if part not in features:
@@ -83,6 +86,11 @@ def convert_features(
                 )
             converted.append((part, kind, values))
     return converted
+
+
+def _is_nested(value: Any) -> bool:
+    first = value[0] if isinstance(value, (list, tuple)) and value else None
+    return isinstance(first, (list, tuple, np.ndarray)) or getattr(value, "ndim", 0) > 1
 
 
 def _check_exact(name: str, kind: Kind, value: Any) -> None:
@@ -225,7 +233,10 @@ def _stored(array: np.ndarray, kind: Kind, name: str, values: Any) -> bytes:
             outside = low if low < bounds.min else high
             raise OptionError(f"feature `{name}`: {outside} does not fit into {kind}, its type; give `features` another one")
     with np.errstate(over="ignore", under="ignore"):
-        return array.astype(_STORED[kind]).tobytes()
+        stored = array.astype(_STORED[kind])
+    if kind == "float" and array.dtype != np.float32 and (np.isinf(stored) & np.isfinite(array)).any():
+        raise OptionError(f"feature `{name}`: {values!r:.80} becomes infinite in float32, its type; give `features` \"float64\"")
+    return stored.tobytes()
 
 
 def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
@@ -262,6 +273,7 @@ def _of_pil(image: Any) -> Any:
         return image
     if image.mode in ("I", "F") or image.mode.startswith("I;"):
         raise OptionError(
-            f"`image`: a PIL image of mode {image.mode} has more than 8 bits a channel; convert it, for example to `L`"
+            f"`image`: a PIL image of mode {image.mode} has more than 8 bits a channel: give the bytes of a PNG or TIFF, which "
+            "keep them (`image.save(file, \"PNG\")`), or pixels of 8 bits"
         )
     return image.convert("RGBA" if "transparency" in image.info else "RGB")

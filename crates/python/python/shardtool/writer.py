@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, get_args
 
@@ -22,6 +22,7 @@ __all__ = ["Writer", "commit"]
 
 #: Members of a sample that are not features.
 _OWN = ("key", "image", "label")
+_OBJECT_CLASS = "image/object/class/label"
 #: Features that the writer makes from these members.
 _WRITTEN = frozenset(
     ["image/encoded", "image/format", "image/height", "image/width", "image/channels", "image/orientation"]
@@ -175,7 +176,7 @@ class Writer:
         bool
             Whether the sample was written; `False` if its key is stored already.
         """
-        sample = _of_record(sample)
+        sample = self._of_record(sample)
         image = sample.get("image")
         key = sample.get("key")
         if key is None and isinstance(image, (str, os.PathLike)):
@@ -226,6 +227,35 @@ class Writer:
     def __reduce__(self) -> Any:
         raise TypeError("a Writer belongs to its process: open one in each process, with part=(i, n), then call commit")
 
+    def _of_record(self, sample: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns a sample whose features are its members, if they are in a dict `features` as in a record of a split. Classes of a record
+        are found by their names: without classes of its own, the writer takes those of the first record."""
+        features = sample.get("features")
+        if not isinstance(features, Mapping):
+            return sample
+        flat = _flat_record(sample, features)
+        theirs = getattr(sample, "classes", ())
+        with self._opening:
+            if self._native is None and not self._options["classes"]:
+                self._options["classes"] = list(theirs)
+        ours: list[str] = self._options["classes"]
+        if not ours:
+            return flat
+        label, text = flat.get("label"), features.get("image/class/text")
+        if isinstance(label, int):
+            name = _class_name(label, theirs or ours)
+            if isinstance(text, bytes) and text.decode(errors="replace") != name:
+                raise OptionError(f"label {label} is `{name}`, and the record's `image/class/text` is {text!r}: leave one of them out")
+            flat["label"] = name
+        ids = flat.get(_OBJECT_CLASS)
+        if ids is not None and theirs and list(theirs) != ours:
+            names = [_class_name(number, theirs) for number in (ids if isinstance(ids, list) else [ids])]
+            unknown = [name for name in names if name not in ours]
+            if unknown:
+                raise OptionError(f"an object of class `{unknown[0]}`, which is not among the writer's classes {ours!r:.80}")
+            flat[_OBJECT_CLASS] = [ours.index(name) for name in names]
+        return flat
+
     def _open(self, sample: Mapping[str, Any]) -> _shardtool.Writer:
         """Opens the writer. Options that were not given are inferred from the first sample."""
         with self._opening:
@@ -271,11 +301,8 @@ def commit(
     return Packed(**_shardtool.commit(os.fspath(destination), split, force, single_writer))
 
 
-def _of_record(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a sample whose features are its members, if they are in a dict `features` as in a record of a split."""
-    features = sample.get("features")
-    if not isinstance(features, Mapping):
-        return sample
+def _flat_record(sample: Mapping[str, Any], features: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a sample whose features are its members."""
     flat = {name: value for name, value in sample.items() if name != "features"}
     for name, value in features.items():
         if name in _WRITTEN or (name in _OWN and value == flat.get(name)):
@@ -286,6 +313,12 @@ def _of_record(sample: Mapping[str, Any]) -> Mapping[str, Any]:
             raise OptionError(f"feature `{name}` is given twice: in the sample, and in its `features`")
         flat[name] = value
     return flat
+
+
+def _class_name(number: int, classes: Sequence[str]) -> str:
+    if not 0 <= number < len(classes):
+        raise OptionError(f"class id {number} of a record: there are {len(classes)} classes")
+    return classes[number]
 
 
 def _to_label(label: Any) -> int | str | None:

@@ -71,8 +71,8 @@ pub enum ListError {
         second: (String, u64),
     },
     /// A class that the dataset, whose labels a list changes, does not have.
-    #[error("{}, line {line}: the dataset has no class `{class}`; it has {}{}", .path.display(),
-        .classes.iter().take(20).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+    #[error("{}, line {line}: the dataset has no class `{class}`; it has {}{}{}", .path.display(),
+        if .classes.is_empty() { "no names of classes" } else { "" }, .classes.iter().take(20).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
         if .classes.len() > 20 { format!(", … {} in all", .classes.len()) } else { String::new() })]
     NoClass {
         /// The list.
@@ -142,8 +142,11 @@ fn types(
         (true, _) => format!("`{value}` is not {expected}, the type given for the column"),
         (false, Some(found)) => format!(
             "`{value}` is {found}, but the column is {expected} since line {line}; correct the value, or give the type: \
-             {column}:bytes",
-            found = found.name()
+             {column}:bytes{or_numbers}",
+            found = found.name(),
+            // Texts such as `nan` are numbers of this type.
+            or_numbers =
+                if found == DType::Float { format!(", or {column}:float, which holds nan") } else { String::new() }
         ),
         (false, None) => format!("`{value}` is neither a number, a text nor a list of them"),
     }

@@ -22,6 +22,8 @@ pub(super) struct Inferred {
     /// The line with the value that determined the type.
     pub(super) line: u64,
     numbers: Numbers<u64>,
+    /// Whether each text so far is one that stands in a column of numbers for none ([`is_no_number`]).
+    no_numbers: bool,
 }
 
 /// Why a value does not fit its column.
@@ -34,7 +36,13 @@ pub(super) enum Misfit {
 
 impl Inferred {
     pub(super) fn new(declared: Option<DType>) -> Self {
-        Inferred { dtype: declared, declared: declared.is_some(), line: 0, numbers: Numbers::default() }
+        Inferred {
+            dtype: declared,
+            declared: declared.is_some(),
+            line: 0,
+            numbers: Numbers::default(),
+            no_numbers: true,
+        }
     }
 
     /// Returns the type of the column of this name: the declared one, or the inferred one.
@@ -53,6 +61,13 @@ impl Inferred {
             return cell.values(dtype).map(drop).ok_or(Misfit::Type(None));
         }
         for kind in cell.kinds() {
+            if let (Kind::Number(_), Some(DType::Bytes), Cell::Text(_), true) =
+                (&kind, self.dtype, cell, self.no_numbers)
+            {
+                // The order of the rows decides nothing: a number first, and then such a text, is an error, too.
+                return Err(Misfit::Type(Some(DType::Float)));
+            }
+            self.no_numbers &= matches!(cell, Cell::Text(text) if is_no_number(text));
             let dtype = match (kind, self.dtype, cell) {
                 (Kind::Other, ..) => return Err(Misfit::Type(None)),
                 (Kind::Text | Kind::Digits, None, _) | (Kind::Digits, Some(DType::Int64), _) => DType::Bytes,
@@ -128,6 +143,13 @@ impl std::fmt::Display for Cell<'_> {
             Cell::Json(value) => value.fmt(f),
         }
     }
+}
+
+/// Returns whether a text is what tools write into a column of numbers where there is none, or one that float64 does not hold.
+fn is_no_number(text: &str) -> bool {
+    const WORDS: [&str; 10] = ["na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "?", "."];
+    let word = text.trim().to_lowercase();
+    WORDS.contains(&&*word) || word.parse::<f64>().is_ok_and(|number| !number.is_finite())
 }
 
 /// Infers what a CSV value is. `nan` and `inf` are text unless the column is declared as float.

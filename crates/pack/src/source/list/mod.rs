@@ -1,6 +1,7 @@
 //! Lists: CSV with a header, or JSONL. A list is read twice: for the types of columns and the class names, then for the
 //! entries. Only the entries are kept in memory.
 
+mod quotes;
 mod rows;
 mod table;
 

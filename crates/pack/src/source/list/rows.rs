@@ -1,5 +1,6 @@
 //! The rows of a CSV or JSONL file.
 
+use super::quotes::Quotes;
 use crate::Error;
 use crate::error::{ListError, SourceError};
 use crate::input::open_list;
@@ -122,7 +123,7 @@ pub(super) fn rows(
 
 fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) -> Result<(), Error> {
     let wrong = |e: csv::Error| Error::List(ListError::Csv { path: file.to_owned(), source: Box::new(e) });
-    let mut reader = csv::Reader::from_reader(open_list(file).map_err(Error::io("read", file))?);
+    let mut reader = csv::Reader::from_reader(Quotes::new(open_list(file).map_err(Error::io("read", file))?));
     let names = reader.headers().map_err(wrong)?.clone();
     let mut positions = HashMap::new();
     for (at, name) in names.iter().enumerate() {

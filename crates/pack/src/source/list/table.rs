@@ -92,7 +92,7 @@ pub(crate) fn list_table(
         let own = row.text(key).filter(|key| !key.is_empty());
         table.keys.push(own.ok_or_else(|| row.wrong_value(file, key, "no key"))?);
         if let Some(labels) = &mut table.labels {
-            labels.push(label(file, &row, classes)?);
+            labels.push(label(file, &row, classes, types(LABEL).0)?);
         }
         for ((name, dtype, values), theirs) in table.columns.iter_mut().zip(&theirs) {
             // As text has it, not as the inferred type does.
@@ -118,18 +118,33 @@ fn of_dataset((declared, known): (Option<DType>, Option<DType>), inferred: DType
     (inferred != DType::Bytes && known != DType::Bytes).then_some(known)
 }
 
-fn label(file: &Path, row: &Row<'_>, classes: &[String]) -> Result<Option<i64>, Error> {
+/// Returns the class id of a row: of a name, or of an id, as `declared` says; without it of either.
+///
+/// # Errors
+/// [`ListError::NoClass`]; [`ListError::Value`] for a number that is the name of a class, and the id of another one.
+fn label(file: &Path, row: &Row<'_>, classes: &[String], declared: Option<DType>) -> Result<Option<i64>, Error> {
     let Some(cell) = row.cell(LABEL).filter(|cell| !cell.is_missing()) else { return Ok(None) };
     let text = row.text(LABEL).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
     let unknown = || {
         let (path, class, classes) = (file.to_owned(), text.clone(), classes.to_vec());
         Error::List(ListError::NoClass { path, line: row.line, class, classes })
     };
-    if let Some(class) = classes.iter().position(|name| *name == text) {
-        return Ok(Some(class as i64));
-    }
-    match cell.values(DType::Int64) {
-        Some(Values::Int64(id @ 0..)) if classes.is_empty() || (id as usize) < classes.len() => Ok(Some(id)),
-        _ => Err(unknown()),
-    }
+    let named = classes.iter().position(|name| *name == text).map(|class| class as i64);
+    let id = match cell.values(DType::Int64) {
+        Some(Values::Int64(id @ 0..)) if classes.is_empty() || (id as usize) < classes.len() => Some(id),
+        _ => None,
+    };
+    let found = match declared {
+        Some(DType::Bytes) => named,
+        Some(_) => id,
+        None => match (named, id) {
+            (Some(named), Some(id)) if named != id => {
+                let problem = "the name of one class and the id of another: say which, with --column label:bytes for names or --column \
+                    label:int64 for ids";
+                return Err(row.wrong_value(file, LABEL, problem));
+            }
+            (named, id) => named.or(id),
+        },
+    };
+    found.map(Some).ok_or_else(unknown)
 }

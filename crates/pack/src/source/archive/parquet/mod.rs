@@ -350,27 +350,40 @@ fn values(field: &Field) -> Values {
         Field::ULong(value) => Values::logical([*value]),
         Field::Str(text) => Values::text(text),
         Field::Bytes(bytes) => Values::Bytes(bytes.data().into()),
+        Field::Decimal(_) => Values::text(&without_point(field).unwrap_or_else(|| field.to_string())),
         Field::ListInternal(list) if list.len() == 0 => Values::Missing,
         Field::ListInternal(list) => elements(list).unwrap_or_else(|| Values::text(&field.to_string())),
         _ => Values::text(&field.to_string()),
     }
 }
 
+/// Returns an integer. Times, dates and durations with a unit become nanoseconds, since files of one column may differ in the unit; one beyond
+/// the years 1677 to 2262 is none. Decimals without digits behind the point are integers.
 fn int(field: &Field) -> Option<i64> {
+    const NANOSECONDS: i64 = 1_000_000_000;
     Some(match field {
+        Field::Date(days) => i64::from(*days).checked_mul(86_400 * NANOSECONDS)?,
+        Field::TimeMillis(value) => i64::from(*value).checked_mul(NANOSECONDS / 1_000)?,
+        Field::TimestampMillis(value) => value.checked_mul(NANOSECONDS / 1_000)?,
+        Field::TimeMicros(value) | Field::TimestampMicros(value) => value.checked_mul(NANOSECONDS / 1_000_000)?,
+        Field::Decimal(_) => without_point(field)?.parse().ok()?,
         Field::Bool(value) => i64::from(*value),
         Field::Byte(value) => i64::from(*value),
         Field::Short(value) => i64::from(*value),
-        Field::Int(value) | Field::Date(value) | Field::TimeMillis(value) => i64::from(*value),
-        Field::Long(value)
-        | Field::TimeMicros(value)
-        | Field::TimestampMillis(value)
-        | Field::TimestampMicros(value) => *value,
+        Field::Int(value) => i64::from(*value),
+        Field::Long(value) => *value,
         Field::UByte(value) => i64::from(*value),
         Field::UShort(value) => i64::from(*value),
         Field::UInt(value) => i64::from(*value),
         _ => return None,
     })
+}
+
+/// Returns the digits of a decimal without any behind the point, which its text ends with.
+fn without_point(field: &Field) -> Option<String> {
+    let text = field.to_string();
+    let digits = text.strip_suffix('.').unwrap_or(&text);
+    (!digits.contains('.')).then(|| digits.to_owned())
 }
 
 fn elements(list: &List) -> Option<Values> {

@@ -12,7 +12,7 @@ use crate::text;
 use serde_json::json;
 use shardtool_format::printable;
 use shardtool_pack::{ReshardOptions, Shards, reshard};
-use shardtool_read::Split;
+use shardtool_read::{Dataset, Split};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -86,18 +86,35 @@ struct Layout {
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
     let dataset = arguments.dataset.open()?;
     let splits = one_or_all(&dataset, arguments.split.as_deref())?;
-    write(&splits, &arguments.out, &arguments.layout, out)
+    let (named, views) = (arguments.split.as_deref(), views(&dataset));
+    // A view that is named becomes a split.
+    let views = views.into_iter().filter(|view| named != Some(view)).collect();
+    write(&splits, views, &arguments.out, &arguments.layout, out)
+}
+
+/// Returns the names of the views of a dataset, which the new one does not have.
+fn views(dataset: &Dataset) -> Vec<String> {
+    let versions = dataset.manifest().versions.as_ref();
+    versions.into_iter().flat_map(|versions| &versions.views).map(|view| view.name.clone()).collect()
 }
 
 pub(crate) fn merge(arguments: &MergeArguments, out: &mut Output) -> anyhow::Result<Exit> {
-    let mut splits = vec![];
+    let (mut splits, mut left) = (vec![], vec![]);
     for path in &arguments.datasets {
-        splits.extend_from_slice(all(&arguments.cache.open(path, &arguments.sources)?)?);
+        let dataset = arguments.cache.open(path, &arguments.sources)?;
+        splits.extend_from_slice(all(&dataset)?);
+        left.extend(views(&dataset));
     }
-    write(&splits, &arguments.out, &arguments.layout, out)
+    write(&splits, left, &arguments.out, &arguments.layout, out)
 }
 
-fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> anyhow::Result<Exit> {
+fn write(
+    splits: &[Split],
+    views: Vec<String>,
+    folder: &Path,
+    layout: &Layout,
+    out: &mut Output,
+) -> anyhow::Result<Exit> {
     let mut options = ReshardOptions::default();
     options.shards = layout.shards.map_or(Shards::Size(layout.shard_size), Shards::Count);
     options.seed = (!layout.no_shuffle).then_some(layout.seed);
@@ -123,7 +140,7 @@ fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> 
         };
         let splits: Vec<_> = manifest.splits.iter().map(split).collect();
         out.json(&json!({
-            "out": folder.to_string_lossy(), "samples": samples, "left_out": left_out, "splits": splits,
+            "out": folder.to_string_lossy(), "samples": samples, "left_out": left_out, "views_left_out": views, "splits": splits,
             "seconds": seconds,
         }))?;
         return Ok(Exit::Success);
@@ -135,6 +152,14 @@ fn write(splits: &[Split], folder: &Path, layout: &Layout, out: &mut Output) -> 
         writeln!(out, "split {}: {records} in {shards} ({bytes}), fingerprint {print:08x}", printable(&split.name))?;
     }
     writeln!(out, "{} is complete, {seconds:.2} s", folder.display())?;
+    if !views.is_empty() {
+        let names: Vec<_> = views.iter().map(|view| printable(view)).collect();
+        writeln!(
+            out,
+            "  views left out: {} (`copy` keeps views; `--split VIEW` writes the records of one)",
+            names.join(", ")
+        )?;
+    }
     if selects {
         let (left_out, samples) = (text::count(left_out), text::count(samples));
         writeln!(out, "  {left_out} of {samples} left out: --where does not hold for them")?;

@@ -28,7 +28,7 @@ impl ClassIds {
     /// [`Error::Io`], [`SourceError::ClassesFile`].
     pub(crate) fn read(file: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(file).map_err(Error::io("read", file))?;
-        let names: Vec<_> = text.lines().map(str::to_owned).collect();
+        let names: Vec<_> = text.strip_prefix('\u{feff}').unwrap_or(&text).lines().map(str::to_owned).collect();
         let problem = |line: usize, problem| {
             Error::Source(SourceError::ClassesFile { path: file.to_owned(), line: line + 1, problem })
         };

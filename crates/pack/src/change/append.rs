@@ -172,12 +172,13 @@ fn plans(dataset: &Dataset, options: &AppendOptions) -> Result<(Vec<Plan>, Optio
         return Err(Error::Shard(ShardError::NewClasses { path, count, classes }));
     }
     let all: Vec<&str> = known.iter().chain(&new).map(String::as_str).collect();
-    if plans.iter().any(Plan::has_class_ids)
+    let given = packing.classes.is_some();
+    if (given || plans.iter().any(Plan::has_class_ids))
         && let Some((id, (theirs, ours))) =
             theirs.iter().zip(&all).enumerate().find(|(_, (theirs, ours))| theirs != *ours)
     {
         let (path, theirs, ours) = (base::folder(dataset), theirs.clone(), (*ours).to_owned());
-        return Err(Error::Shard(ShardError::OtherClassIds { path, id, theirs, ours }));
+        return Err(Error::Shard(ShardError::OtherClassIds { path, id, theirs, ours, given }));
     }
     let file = ClassesFile(std::env::temp_dir().join(format!("shardtool-classes-{}", unique())));
     std::fs::write(&file.0, all.join("\n")).map_err(Error::io("write", &file.0))?;

@@ -87,7 +87,7 @@ pub enum ShardError {
     },
     /// Keys or ids of a deletion that no record has.
     #[error("{unknown} of the keys or ids are those of no record of {}: {}{}; nothing was changed (--ignore-unknown \
-        deletes the others)", .path.display(), .examples.join(", "), if *unknown > .examples.len() as u64 { " …" } else { "" })]
+        takes the others)", .path.display(), .examples.join(", "), if *unknown > .examples.len() as u64 { " …" } else { "" })]
     UnknownRecords {
         /// The dataset.
         path: PathBuf,
@@ -217,9 +217,10 @@ pub enum ShardError {
         /// The first of them.
         classes: Vec<String>,
     },
-    /// Class ids of an appended archive that are another class's in the dataset.
-    #[error("class id {id} is `{theirs}` in the source and `{ours}` in {}, and an archive has ids; write its images into folders of classes \
-        (`shardtool export --to folder`), and append these", .path.display())]
+    /// Class ids of an appended archive, or of a file of class names, that are another class's in the dataset.
+    #[error("class id {id} is `{theirs}` in {} and `{ours}` in {}; {}", if *.given { "the file of class names" } else { "the source" },
+        .path.display(), if *.given { "give the file the dataset's order (--classes), or leave it out where the source has names" } else {
+        "an archive has ids: write its images into folders of classes (`shardtool export --to folder`), and append these" })]
     OtherClassIds {
         /// The dataset.
         path: PathBuf,
@@ -229,6 +230,8 @@ pub enum ShardError {
         theirs: String,
         /// Its name in the dataset, with new classes.
         ours: String,
+        /// Whether the user gave a file of class names.
+        given: bool,
     },
     /// Opaque records whose keys are the places that they have.
     #[error("{}: the keys of opaque records are their places (FILE#N), and would change; export the dataset, or keep its shards", .path.display())]

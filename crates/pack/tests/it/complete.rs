@@ -76,7 +76,8 @@ fn refuses_other_options_and_sources_by_name() {
     refused(with!(options.clone(), seed = Some(3)), "different seed: 0 before, 3 now");
     refused(with!(options.clone(), shards = Shards::Count(3)), "different shards: \"2\" before, \"3\" now");
     refused(with!(options.clone(), resize = Some(Resize::Shorter(9))), "different resize");
-    refused(with!(options.clone(), quality = 50), "different quality: 90 before, 50 now");
+    let resized = with!(options.clone(), resize = Some(Resize::Shorter(9)));
+    refused(with!(resized, quality = 50), "different quality: 90 before, 50 now");
     let file = options.source.join("cat/0000.jpg");
     let bytes = fs::read(&file).unwrap();
     let mut other = bytes.clone();

@@ -33,6 +33,7 @@ pub(super) fn with_class_names<'r>(rows: &'r ColumnRows, manifest: &Manifest) ->
     };
     let column = &rows.columns[at];
     let id = |row: &Option<Value>| row.as_ref().map(|value| class(column, value, offset, manifest)).transpose();
+    one_kind(column, manifest)?;
     let labels = of_labels(column.rows.iter().map(id).collect::<Result<_, _>>()?, manifest);
     if let Some(text) = text.map(|text| &rows.columns[text]) {
         let names = labels.iter().find(|column| column.name == text.name && !manifest.classes.is_empty());
@@ -48,6 +49,26 @@ pub(super) fn with_class_names<'r>(rows: &'r ColumnRows, manifest: &Manifest) ->
     Ok(Cow::Owned(rows))
 }
 
+/// Refuses a column that holds ids and names: of classes that are called by numbers, either may be meant.
+///
+/// # Errors
+/// [`ShardError::Column`].
+fn one_kind(column: &ColumnValues, manifest: &Manifest) -> Result<(), Error> {
+    let first = |is: fn(&Value) -> bool| column.rows.iter().position(|value| value.as_ref().is_some_and(is));
+    let (id, name) = (first(|value| matches!(value, Value::Int64(_))), first(|value| matches!(value, Value::Bytes(_))));
+    match (id, name) {
+        (Some(id), Some(name)) if !manifest.classes.is_empty() => Err(wrong(
+            &column.name,
+            format!(
+                "row {} has a class id and row {} the name of a class; give all rows names, or all ids",
+                id + 1,
+                name + 1
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the feature that holds labels, or is to hold them.
 fn feature(manifest: &Manifest) -> &str {
     manifest.label.as_deref().unwrap_or(names::CLASS_LABEL)
@@ -57,7 +78,13 @@ fn feature(manifest: &Manifest) -> &str {
 fn class(column: &ColumnValues, value: &Value, offset: i64, manifest: &Manifest) -> Result<i64, Error> {
     let classes = &manifest.classes;
     let unknown = |class: &str| {
-        let listed = if classes.len() <= 20 { classes.join(", ") } else { format!("{} others", classes.len()) };
+        let listed = if classes.is_empty() {
+            "no names of classes".to_owned()
+        } else if classes.len() <= 20 {
+            classes.join(", ")
+        } else {
+            format!("{} others", classes.len())
+        };
         wrong(&column.name, format!("the dataset has no class `{class}`; it has {listed}"))
     };
     match value {

@@ -62,7 +62,8 @@ pub fn column_rows(source: &ColumnSource, dataset: &Path, progress: &dyn Progres
         for name in source.names.iter().filter(|name| *name != "label" || label.is_none()) {
             if !rows.columns.iter().any(|column| column.name == *name) {
                 let known: Vec<_> = rows.columns.iter().map(|column| column.name.as_str()).collect();
-                let problem = format!("it has no column `{name}`; it has {}", known.join(", "));
+                let known = if known.is_empty() { "none besides the keys".to_owned() } else { known.join(", ") };
+                let problem = format!("it has no column `{name}`; it has {known}");
                 return Err(super::wrong_rows(&rows, problem));
             }
         }

@@ -45,8 +45,16 @@ pub(super) fn list(
         && !config.names.is_empty()
         && given.names() != config.names
     {
-        let problem = "--classes has other names than the dataset, or another order; the ids in the labels are those of the dataset: \
-            leave --classes out";
+        let problem = match options.classes.is_some() && !options.grows {
+            true => {
+                "--classes has other names than the dataset, or another order; the ids in the labels are those of the dataset: leave \
+                    --classes out"
+            }
+            false => {
+                "its names of classes are others than those of the dataset to which it is appended, or have another order, and the labels \
+                    have ids: give data.yaml the order of the dataset, and its labels those ids"
+            }
+        };
         return Err(wrong(root, problem));
     }
     let names = classes.map_or_else(|| config.names.clone(), ClassIds::into_names);

@@ -1,0 +1,345 @@
+"""Labels, boxes, splits and numbers that would mean something else after a change, an export or a copy: each is right or refused by name."""
+
+import datetime
+import decimal
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+import shardtool as st
+from conftest import frame, frames
+from PIL import Image
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+COLOURS = {"ant": (200, 10, 10), "cow": (10, 200, 10), "zebra": (10, 10, 200)}
+
+
+def run(*command):
+    program = os.environ.get("SHARDTOOL", "shardtool")
+    return subprocess.run([program, *map(str, command)], capture_output=True, text=True, check=False)
+
+
+def good(*command):
+    ended = run(*command)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def refused(match, *command):
+    ended = run(*command)
+    assert ended.returncode == 2 and match in ended.stderr, ended
+
+
+def images(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        colour = COLOURS.get(name.split(".")[0], (90, 90, 90))
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (32, 24), colour).save(folder / name)
+    return folder
+
+
+def text(path, *lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def named(tmp_path):
+    """A dataset of three classes in an order of its own; each image has the colour of its class."""
+    images(tmp_path, "zebra.jpg", "ant.jpg", "cow.jpg")
+    names = text(tmp_path / "names.txt", "zebra", "ant", "cow")
+    rows = text(tmp_path / "rows.csv", "path,label", "zebra.jpg,zebra", "ant.jpg,ant", "cow.jpg,cow")
+    st.pack(rows, tmp_path / "named", classes=names)
+    return tmp_path / "named"
+
+
+def classes_by_colour(dataset):
+    """Returns whether each image has the colour of the class that its label names."""
+    split = st.Dataset(dataset)["train"]
+    for record in split:
+        with Image.open(__import__("io").BytesIO(record["image"])) as image:
+            colour = max(COLOURS, key=lambda name: -sum(abs(a - b) for a, b in zip(image.getpixel((3, 3)), COLOURS[name], strict=True)))
+        assert split.classes[record["label"]] == colour, record["key"]
+    return len(split)
+
+
+@pytest.mark.parametrize("order", [["cow", "ant", "zebra"], ["cow"], ["pig", "zebra", "ant", "cow"]])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_append_refuses_ids_of_another_list_of_classes(order, kind, named, tmp_path):
+    images(tmp_path, "more.jpg")
+    if kind == "csv":
+        rows = text(tmp_path / "more.csv", "path,label", "more.jpg,0")
+    else:
+        rows = text(tmp_path / "more.jsonl", json.dumps({"path": "more.jpg", "label": 0}))
+    names = text(tmp_path / "others.txt", *order)
+    for options in [[], ["--add-classes"]]:
+        refused("class id 0", "append", rows, named, "--classes", names, *options) if "pig" not in order or options else refused(
+            "pig", "append", rows, named, "--classes", names
+        )
+    assert len(st.Dataset(named)["train"]) == 3
+    good("append", rows, named, "--classes", tmp_path / "names.txt")
+    assert st.Dataset(named)["train"]["more.jpg"]["label"] == 0
+
+
+def test_a_writer_finds_classes_of_records_by_their_names(named, tmp_path):
+    source = st.Dataset(named)["train"]
+    for name, classes in [("other", ["ant", "cow", "zebra"]), ("more", ["pig", "cow", "ant", "zebra"]), ("same", [])]:
+        with st.Writer(tmp_path / name, "train", classes=classes) as writer:
+            writer.write_many(source)
+        assert classes_by_colour(tmp_path / name) == 3
+        assert st.Dataset(tmp_path / name)["train"].classes == (classes or source.classes)
+    with pytest.raises(st.ShardtoolError, match="zebra"), st.Writer(tmp_path / "fewer", "train", classes=["ant", "cow"]) as writer:
+        writer.write_many(source)
+    changed = {**source[0], "label": 1}
+    with pytest.raises(st.ShardtoolError, match="image/class/text"), st.Writer(tmp_path / "changed", "train", classes=["x", "y"]) as writer:
+        writer.write(changed)
+
+
+def test_classes_and_keypoints_of_objects_survive_a_writer(tmp_path):
+    images(tmp_path, "a.jpg")
+    objects = {"bbox": [[2, 2, 10, 10], [5, 5, 8, 8]], "category": ["dog", "cat"], "keypoints": [[3, 3, 2, 4, 4, 1], [6, 6, 2, 7, 7, 2]]}
+    text(tmp_path / "rows.jsonl", json.dumps({"path": "a.jpg", "objects": objects | {"category": [1, 0]}}))
+    names = text(tmp_path / "names.txt", "cat", "dog")
+    st.pack(tmp_path / "rows.jsonl", tmp_path / "one", classes=names)
+    source = st.Dataset(tmp_path / "one")["train"]
+    assert source[0]["features"]["image/object/class/label"] == [1, 0]
+    for classes in [["dog", "cat"], ["cat", "dog"]]:
+        folder = tmp_path / "-".join(classes)
+        with st.Writer(folder, "train", classes=classes, labels=False) as writer:
+            writer.write(source[0])
+        copy = st.Dataset(folder)["train"]
+        found = copy[0]["features"]
+        assert [copy.classes[number] for number in found["image/object/class/label"]] == ["dog", "cat"]
+        for name in ["image/object/keypoints", "image/object/keypoints/shape", "image/object/bbox"]:
+            assert found[name] == source[0]["features"][name]
+
+
+PIXELS = [8.0, 6.0, 16.0, 12.0]
+BOXES = {"pixels": PIXELS, "width and height": [0.5, 0.5, 0.2, 0.2], "outside": [1.2, 0.1, 1.4, 0.3], "three numbers": [0.1, 0.1, 0.2]}
+
+
+@pytest.mark.parametrize("boxes", BOXES)
+def test_boxes_in_the_form_of_records_are_checked(boxes, tmp_path):
+    images(tmp_path, "a.jpg")
+    numbers, good_box = BOXES[boxes], [0.25, 0.25, 0.5, 0.5]
+    with pytest.raises(st.ShardtoolError, match="image/object/bbox|box 0"), st.Writer(tmp_path / "w", "train") as writer:
+        writer.write({"key": "a", "image": tmp_path / "a.jpg", "image/object/bbox": numbers})
+    text(tmp_path / "a.jsonl", json.dumps({"path": "a.jpg", "image/object/bbox": numbers}))
+    with pytest.raises(st.PackError, match="image/object/bbox|box 0"):
+        st.pack(tmp_path / "a.jsonl", tmp_path / "p")
+    text(tmp_path / "good.jsonl", json.dumps({"path": "a.jpg", "image/object/bbox": good_box}))
+    st.pack(tmp_path / "good.jsonl", tmp_path / "good")
+    for option in ["--boxes=xyxy", "--box-unit=pixel"]:
+        ended = run("pack", tmp_path / "good.jsonl", tmp_path / "x", option)
+        assert ended.returncode != 0 and "form of records" in ended.stderr + ended.stdout, ended
+    text(tmp_path / "new.jsonl", json.dumps({"path": "a.jpg", "image/object/bbox": numbers}))
+    refused("image/object/bbox", "column", "replace", tmp_path / "good", tmp_path / "new.jsonl")
+    if len(numbers) == 4:
+        members = dict(zip(["xmin", "ymin", "xmax", "ymax"], numbers, strict=True))
+        columns = {f"image/object/bbox/{name}": [[value]] for name, value in members.items()}
+        image = (tmp_path / "a.jpg").read_bytes()
+        parquet.write_table(pyarrow.table({"image": [{"bytes": image, "path": "a.jpg"}], **columns}), tmp_path / "a.parquet")
+        with pytest.raises(st.PackError, match="image/object/bbox|box 0"):
+            st.pack(tmp_path / "a.parquet", tmp_path / "q")
+
+
+def test_boxes_of_records_that_were_written_elsewhere_are_bad_samples(tmp_path):
+    """A TFRecord file of another program has pixels where fractions are expected."""
+    with st.Writer(tmp_path / "renamed", "train") as writer:
+        for key, box in [("a", PIXELS), ("b", [0.1, 0.1, 0.5, 0.5])]:
+            writer.write({"key": key, "image": np.zeros((24, 32, 3), np.uint8), "image/object/bbax": np.float32(box)})
+    (tmp_path / "set").mkdir()
+    data = frames((tmp_path / "renamed/train-00000.tfrecord").read_bytes())
+    renamed = b"".join(frame(each.replace(b"image/object/bbax", b"image/object/bbox")) for each in data)
+    (tmp_path / "set/train-00000.tfrecord").write_bytes(renamed)
+    st.index(tmp_path / "set")
+    split = st.Dataset(tmp_path / "set")["train"]
+    fields = [st.Image([st.ResizeTo(16)]), st.Objects(properties=[])]
+    loader = st.Loader(split, 2, fields=fields, order=st.Sequential(), bad_samples=st.BadSamples("mask", max_bad=5))
+    assert next(iter(loader))["valid"].tolist() == [False, True]
+    assert "say so with `unit`" in loader.bad_samples()[0]["message"]
+    pixels = [st.Image([st.ResizeTo((24, 32))]), st.Objects(unit="pixel", properties=[])]
+    batch = next(iter(st.Loader(split, 2, fields=pixels, order=st.Sequential())))
+    np.testing.assert_allclose(batch["boxes"].row(0), [PIXELS])
+
+
+def test_a_value_for_each_box(tmp_path):
+    images(tmp_path, "a.jpg")
+    box = [0.1, 0.1, 0.5, 0.5]
+    for name, values in [("image/object/class/label", [1, 2]), ("image/object/score", [0.1, 0.2, 0.3])]:
+        with pytest.raises(st.ShardtoolError, match="a value for each box"), st.Writer(tmp_path / name, "train") as writer:
+            writer.write({"key": "a", "image": tmp_path / "a.jpg", "image/object/bbox": box, name: values})
+
+
+def test_objects_with_names_and_others_with_ids_are_rejected(tmp_path):
+    images(tmp_path, "a.jpg", "b.jpg")
+    rows = [{"path": f"{name}.jpg", "objects": {"bbox": [[2, 2, 9, 9]], "category": [category]}} for name, category in [("a", "cat"), ("b", 1)]]
+    text(tmp_path / "rows.jsonl", *map(json.dumps, rows))
+    with pytest.raises(st.PackError, match="of the classes of objects as other samples have"):
+        st.pack(tmp_path / "rows.jsonl", tmp_path / "dataset")
+
+
+def test_labels_that_are_names_and_ids_of_classes_are_asked_about(tmp_path):
+    images(tmp_path, "0.jpg", "1.jpg", "2.jpg")
+    rows = text(tmp_path / "rows.csv", "path,label", "0.jpg,1", "1.jpg,2", "2.jpg,3")
+    st.pack(rows, tmp_path / "dataset", columns={"label": "bytes"})
+    new = text(tmp_path / "new.csv", "key,label", "0.jpg,0", "1.jpg,1", "2.jpg,2")
+    refused("--column label:bytes for names or --column label:int64 for ids", "column", "replace", tmp_path / "dataset", new)
+    good("column", "replace", tmp_path / "dataset", new, "--column", "label:int64")
+    split = st.Dataset(tmp_path / "dataset")["train"]
+    assert {record["key"]: split.classes[record["label"]] for record in split} == {"0.jpg": "1", "1.jpg": "2", "2.jpg": "3"}
+
+
+@pytest.mark.parametrize("third", ["unlabeled", "holdout", "x"])
+def test_a_further_word_in_a_column_of_splits_hides_nothing(third, tmp_path):
+    images(tmp_path, "0.jpg", "1.jpg", "2.jpg")
+    for column, second in [("split", "test"), ("Subset", "train"), ("Usage", "val")]:
+        rows = text(tmp_path / "rows.csv", f"path,label,{column}", "0.jpg,a,train", f"1.jpg,a,{second}", f"2.jpg,b,{third}")
+        with pytest.raises(st.ShardtoolError, match=f"column|{column}"):
+            st.pack(rows, tmp_path / "dataset")
+    assert st.pack(rows, tmp_path / "one", splits="none").images == 3
+
+
+@pytest.mark.parametrize("kind", ["parquet", "tfrecord", "webdataset", "folder"])
+@pytest.mark.parametrize("splits", [["fold1", "fold2"], ["holdout"], ["a-1", "b"]])
+def test_an_export_comes_back_with_the_names_of_its_splits(kind, splits, tmp_path):
+    for number, split in enumerate(splits):
+        images(tmp_path / "photos" / split, f"cow/{number}.jpg", f"ant/{number}.jpg")
+    st.pack(tmp_path / "photos", tmp_path / "dataset", splits="names")
+    good("export", tmp_path / "dataset", tmp_path / "export", "--to", kind)
+    st.pack(tmp_path / "export", tmp_path / "back")
+    back = st.Dataset(tmp_path / "back")
+    assert sorted(back.splits) == sorted(splits)
+    for split in splits:
+        assert sorted(back[split].classes[record["label"]] for record in back[split]) == ["ant", "cow"]
+    if kind != "folder" and len(splits) > 1:
+        # The same files without what `export` says of them.
+        (tmp_path / "export" / ".shardtool-result.json").unlink()
+        with pytest.raises(st.ShardtoolError, match="splits=\"names\""):
+            st.pack(tmp_path / "export", tmp_path / "asked")
+        st.pack(tmp_path / "export", tmp_path / "asked", splits="names")
+        assert sorted(st.Dataset(tmp_path / "asked").splits) == sorted(splits)
+
+
+def write_columns(path, **columns):
+    image = images(path.parent, "a.jpg") / "a.jpg"
+    count = len(next(iter(columns.values())))
+    rows = [{"bytes": image.read_bytes(), "path": f"{path.stem}{at}.jpg"} for at in range(count)]
+    parquet.write_table(pyarrow.table({"image": rows, **columns}), path)
+    return path
+
+
+def test_times_of_all_units_are_nanoseconds(tmp_path):
+    when = datetime.datetime(2024, 1, 1, 12, 30, 15, 250_000)
+    expected = int(when.replace(tzinfo=datetime.timezone.utc).timestamp() * 1000) * 1_000_000
+    for unit in ["ms", "us", "ns"]:
+        write_columns(tmp_path / "times" / f"{unit}.parquet", at=pyarrow.array([when], pyarrow.timestamp(unit)))
+    (tmp_path / "times" / "a.jpg").unlink()
+    st.pack(tmp_path / "times", tmp_path / "dataset")
+    assert {record["features"]["at"] for record in st.Dataset(tmp_path / "dataset")["train"]} == {expected}
+    day = write_columns(tmp_path / "day" / "day.parquet", at=pyarrow.array([when.date()], pyarrow.date32()))
+    good("append", day, tmp_path / "dataset")
+    midnight = int(datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc).timestamp()) * 10**9
+    assert st.Dataset(tmp_path / "dataset")["train"]["day0.jpg"]["features"]["at"] == midnight
+    far = write_columns(tmp_path / "far" / "far.parquet", at=pyarrow.array([datetime.datetime(2500, 1, 1)], pyarrow.timestamp("us")))
+    ended = run("append", far, tmp_path / "dataset")
+    assert ended.returncode != 0 and "at" in ended.stderr, ended
+
+
+def test_decimals_without_a_fraction_are_integers(tmp_path):
+    values = [decimal.Decimal(7), decimal.Decimal(-12)]
+    path = write_columns(tmp_path / "p" / "a.parquet", label=pyarrow.array([0, 1]), n=pyarrow.array(values, pyarrow.decimal128(20, 0)))
+    st.pack(path, tmp_path / "dataset")
+    found = {record["key"]: record["features"]["n"] for record in st.Dataset(tmp_path / "dataset")["train"]}
+    assert found == {"a0.jpg": 7, "a1.jpg": -12}
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (['0.jpg,"cat', "1.jpg,dog"], "line 2"),
+        (['0.jpg,"a ""b"" c', "1.jpg,dog"], "line 2"),
+        (['0.jpg,"an egg" ,cat', "1.jpg,dog"], "line 2"),
+        (['0.jpg, "cat"', "1.jpg,dog"], "line 2"),
+    ],
+)
+def test_quotes_of_a_list_that_are_not_closed_are_refused(rows, line, tmp_path):
+    images(tmp_path, "0.jpg", "1.jpg")
+    with pytest.raises(st.ShardtoolError) as refusal:
+        st.pack(text(tmp_path / "rows.csv", "path,label", *rows), tmp_path / "dataset")
+    said = str(refusal.value) + str(refusal.value.__cause__ or "")
+    assert line in said, said
+
+
+@pytest.mark.parametrize("word", ["nan", "NA", "1e400", "null", "-"])
+def test_the_order_of_rows_does_not_make_numbers_text(word, tmp_path):
+    images(tmp_path, "0.jpg", "1.jpg")
+    for first, second in [(word, "0.5"), ("0.5", word)]:
+        rows = text(tmp_path / "rows.csv", "path,w", f"0.jpg,{first}", f"1.jpg,{second}")
+        with pytest.raises(st.ShardtoolError, match="w:bytes"):
+            st.pack(rows, tmp_path / "dataset")
+
+
+def test_class_files_with_a_mark_of_their_encoding(tmp_path):
+    images(tmp_path, "0.jpg", "1.jpg")
+    (tmp_path / "names.txt").write_text("zebra\nant\n", encoding="utf-8-sig")
+    st.pack(text(tmp_path / "rows.csv", "path,label", "0.jpg,ant", "1.jpg,zebra"), tmp_path / "dataset", classes=tmp_path / "names.txt")
+    assert st.Dataset(tmp_path / "dataset")["train"].classes == ["zebra", "ant"]
+
+
+def test_padding_that_a_type_does_not_hold_is_refused(tmp_path):
+    with st.Writer(tmp_path / "dataset", "train", features={"n": "int64", "s": "int64", "u": "uint64", "f": "float"}) as writer:
+        for at in range(4):
+            tokens = list(range(1, at + 2))
+            writer.write({"key": str(at), "n": len(tokens), "s": tokens, "u": np.array(tokens, np.uint64), "f": [0.5] * len(tokens)})
+    split = st.Dataset(tmp_path / "dataset")["train"]
+    for feature, value in [("s", 1.5), ("s", float("nan")), ("s", 2.0**63), ("u", -1), ("u", -100), ("f", 1e39)]:
+        for options in [
+            {"fields": [st.Tokens("n", 8, {feature: value})], "batch_size": 2},
+            {"fields": [st.Column("n")], "buckets": st.LengthBuckets("n", [4, 8], padded={feature: value}), "batch_size": 2},
+        ]:
+            with pytest.raises(st.ShardtoolError, match=f"`padded` is .* for `{feature}`"):
+                next(iter(st.Loader(split, **options)))
+    ragged = next(iter(st.Loader(split, 4, fields=[st.Column("u")])))["u"]
+    with pytest.raises(st.ShardtoolError, match="uint64 cannot hold"):
+        ragged.padded(fill=-1)
+
+
+def test_floats_that_float32_does_not_hold_are_refused(tmp_path):
+    with pytest.raises(st.ShardtoolError, match="infinite"), st.Writer(tmp_path / "dataset", "train", features={"v": "float"}) as writer:
+        writer.write({"key": "a", "v": 1e39})
+
+
+def test_reshard_and_merge_name_the_views_that_they_leave_out(named, tmp_path):
+    keys = text(tmp_path / "keys.txt", "ant.jpg")
+    good("select", named, "holdout", "--split", "train", "--keys", keys)
+    printed = good("reshard", named, tmp_path / "resharded")
+    assert "views left out: holdout" in printed
+    other = st.pack(images(tmp_path / "photos", "ant/1.jpg", "cow/2.jpg", "zebra/3.jpg"), tmp_path / "other", classes=tmp_path / "names.txt")
+    assert other.images == 3
+    assert json.loads(good("merge", tmp_path / "merged", named, tmp_path / "other", "--json"))["views_left_out"] == ["holdout"]
+
+
+def test_digits_of_a_tar_that_an_integer_would_not_keep(tmp_path):
+    import tarfile
+
+    images(tmp_path, "a.jpg")
+    for names in [["00", "01", "007"], ["1", "01"]]:
+        path = tmp_path / "a.tar"
+        with tarfile.open(path, "w") as file:
+            for at, name in enumerate(names):
+                file.add(tmp_path / "a.jpg", f"{at}.jpg")
+                file.add(text(tmp_path / "class", name), f"{at}.cls")
+        if names[0] == "00":
+            st.pack(path, tmp_path / "dataset")
+            assert [name.strip() for name in st.Dataset(tmp_path / "dataset")["train"].classes] == sorted(names)
+        else:
+            with pytest.raises(st.ShardtoolError, match='declare one type: `columns={"label": "bytes"}`'):
+                st.pack(path, tmp_path / "other")
+            st.pack(path, tmp_path / "other", columns={"label": "bytes"})
+            assert [name.strip() for name in st.Dataset(tmp_path / "other")["train"].classes] == ["01", "1"]

@@ -46,6 +46,13 @@ pub(crate) fn in_python(message: &str) -> String {
     while let Some(at) = rest.find("--") {
         out += &rest[..at];
         rest = &rest[at..];
+        // A name such as `photos--images` is no flag.
+        if out.ends_with(|before: char| !before.is_whitespace() && !matches!(before, '(' | '`')) {
+            let dashes = rest.len() - rest.trim_start_matches('-').len();
+            out += &rest[..dashes];
+            rest = &rest[dashes..];
+            continue;
+        }
         let flag_end = 2 + rest[2..].find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(rest.len() - 2);
         let (text, after) = argument(&rest[2..flag_end], &rest[flag_end..])
             .unwrap_or_else(|| (rest[..flag_end].to_owned(), &rest[flag_end..]));
@@ -90,7 +97,7 @@ fn argument<'m>(flag: &str, after: &'m str) -> Option<(String, &'m str)> {
             }
             let keyword = named(&VALUES)?;
             // What the user is to name is written in capitals.
-            let is_name = value.len() > 1 && value.bytes().all(|byte| byte.is_ascii_uppercase());
+            let is_name = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_uppercase());
             Some((format!("`{keyword}={}`", if is_name { value } else { "" }), if is_name { behind } else { after }))
         }
     }

@@ -34,6 +34,10 @@ LAYOUTS = {
     "in one folder": (["a.jpg", "b.jpg"], ["a-seg.png", "b-seg.png"]),
     "with two words": (["a_rgb.png", "b_rgb.png"], ["a_depth.png", "b_depth.png"]),
     "numbered": (["x/a.png", "x/b.png"], ["x/a_Mask_1.png", "x/b_Mask_1.png"]),
+    "with any other word": (["x/0_sat.jpg", "x/1_sat.jpg"], ["x/0_mask.png", "x/1_mask.png"]),
+    "without a separator": (["img0.jpg", "img1.jpg"], ["mask0.png", "mask1.png"]),
+    "with the letters of the word": (["s.jpg", "k.jpg"], ["mask_s.png", "mask_k.png"]),
+    "with two extensions": (["x/a.jpg", "x/b.png"], ["x/a_mask.png", "x/b_mask.png"]),
     "by the extension": (["x/a.jpg", "y/b.jpg"], ["x/a.png", "y/b.png"]),
     "in folders of a network's task": (["input/1.png", "input/2.png"], ["target/1.png", "target/2.png"]),
     "in folders of a change": (["A/1.png", "A/2.png", "B/1.png", "B/2.png"], ["label/1.png", "label/2.png"]),
@@ -74,6 +78,7 @@ def tar(path, *names):
     [
         ["a.jpg", "a_mask.png", "b.jpg", "b_mask.png"],
         ["x/a_depth.png", "x/a_rgb.png", "x/b_depth.png", "x/b_rgb.png"],
+        ["0_mask.png", "0_sat.jpg", "1_mask.png", "1_sat.jpg"],
     ],
 )
 def test_samples_of_a_tar_that_may_describe_others_are_asked_about(names, tmp_path):
@@ -82,8 +87,9 @@ def test_samples_of_a_tar_that_may_describe_others_are_asked_about(names, tmp_pa
         st.pack(source, tmp_path / "dataset")
     assert st.pack(source, tmp_path / "samples", kind="webdataset").images == len(names)
     # What the message advises.
-    joined = tar(tmp_path / "b.tar", *(re.sub("_(mask|depth|rgb)", r".\1", name) for name in names))
-    packed = st.pack(joined, tmp_path / "joined", map={"image": "rgb.png"} if "rgb" in names[1] else None)
+    joined = tar(tmp_path / "b.tar", *(re.sub("_(mask|depth|rgb|sat)", r".\1", name) for name in names))
+    image = {"x/a_rgb.png": "rgb.png", "0_sat.jpg": "sat.jpg"}.get(names[1])
+    packed = st.pack(joined, tmp_path / "joined", map={"image": image} if image else None)
     assert packed.images == 2
     other = tar(tmp_path / "c.tar", "a.jpg", "b_mask.jpg", "c.jpg", "masks.jpg")
     assert st.pack(other, tmp_path / "others").images == 4
@@ -98,6 +104,13 @@ def test_samples_of_a_tar_that_may_describe_others_are_asked_about(names, tmp_pa
         ["normal/1.jpg", "normal/2.jpg", "ill/3.jpg"],
         ["cat/a.jpg", "cat/a.png", "cat/b.jpg", "cat/c.png"],
         ["low/1.jpg", "low/2.jpg", "high/3.jpg", "high/4.jpg"],
+        [f"{kind}/{at}.jpg" for kind in ["cat", "dog", "mask", "bird"] for at in range(3)],
+        [f"{kind}/{at}.jpg" for kind in ["mask", "no_mask"] for at in range(3)],
+        [f"cat/{at}.jpg" for at in range(30)] + ["cat/1.png", "cat/2.png"],
+        ["cat/1.jpg", "cat/1.jpeg", "cat/2.jpg", "cat/2.jpeg"],
+        [*(f"car/{at}.jpg" for at in range(30)), "car/mustang.jpg", "car/mustang-gt.jpg"],
+        ["test_tube_1.jpg", "test_tube_2.jpg"],
+        ["test_tube/1.jpg", "train_station/2.jpg"],
     ],
 )
 def test_names_that_only_resemble_those_are_samples(names, tmp_path):
@@ -203,6 +216,9 @@ def test_paths_of_a_list_that_lie_in_folders_of_splits_are_asked_about(tmp_path)
     write(tmp_path, "train/1.jpg", "test/2.jpg")
     for name in ["all.csv", "my_train.csv"]:
         (tmp_path / name).write_text("path,label\ntrain/1.jpg,0\ntest/2.jpg,1\n")
+    (tmp_path / "keys.csv").write_text(f"path,key\n{tmp_path}/train/1.jpg,a\n{tmp_path}/test/2.jpg,b\n")
+    with pytest.raises(st.ShardtoolError, match=r"first folder of the paths names splits"):
+        st.pack(tmp_path / "keys.csv", tmp_path / "dataset")
     with pytest.raises(st.ShardtoolError, match=r"first folder of the paths names splits \(test, train\)"):
         st.pack(tmp_path / "all.csv", tmp_path / "dataset")
     assert st.pack(tmp_path / "all.csv", tmp_path / "one", splits="none").images == 2
@@ -219,7 +235,7 @@ def test_folds_of_class_folders_are_no_classes(folds, tmp_path):
     st.pack(source, tmp_path / "splits", splits="names")
     dataset = st.Dataset(tmp_path / "splits")
     assert {name: list(dataset[name].classes) for name in folds} == dict.fromkeys(folds, ["cat", "dog"])
-    st.pack(source, tmp_path / "classes", kind="folder")
+    st.pack(source, tmp_path / "classes", splits="none")
     assert st.Dataset(tmp_path / "classes")["train"].classes == folds
     # Without class folders inside, they are classes.
     assert st.pack(write(tmp_path / "parts", "part1/1.jpg", "part2/2.jpg"), tmp_path / "named").classes == 2

@@ -24,11 +24,13 @@ const RESULT: &str = "result";
 /// The program's version does not matter once the files are complete.
 const CREATED_BY: &str = "created_by";
 
-/// Returns the names of the splits in a folder that `export` filled, if it did.
+/// Returns the names of the splits in a folder that `export` filled, if it did, and the files are still those.
 pub(crate) fn exported_splits(folder: &Path) -> Option<Vec<String>> {
     let record: Map<String, Value> = serde_json::from_slice(&std::fs::read(folder.join(RECORD)).ok()?).ok()?;
     let splits = record.get("splits").filter(|_| record.get("format") == Some(&json!("shardtool-export")))?;
-    serde_json::from_value(splits.clone()).ok().filter(|splits: &Vec<String>| !splits.is_empty())
+    let splits: Vec<String> = serde_json::from_value(splits.clone()).ok()?;
+    let listing = list(&Directory::open(folder).ok()??, |_| false, |_| {}).ok()??;
+    (!splits.is_empty() && record.get(LISTING) == Some(&listing.to_json())).then_some(splits)
 }
 
 /// The inputs that determine the files that a command writes.

@@ -116,7 +116,10 @@ impl std::fmt::Display for Difference {
             Difference::Classes { missing, added } => {
                 write!(f, "the dataset has {} classes{} that the split lacks, ", missing.len(), some(missing))?;
                 write!(f, "the split has {}{} that the dataset lacks; ", added.len(), some(added))?;
-                f.write_str("use one file of class names for both, with --classes; a split without labels is a dataset of its own")
+                f.write_str(
+                    "use one file of class names for both, with --classes (and --column label:bytes where the names are numbers); a split \
+                     without labels is a dataset of its own",
+                )
             }
             Difference::ClassOrder { class } => {
                 write!(

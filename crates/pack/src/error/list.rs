@@ -142,11 +142,8 @@ fn types(
         (true, _) => format!("`{value}` is not {expected}, the type given for the column"),
         (false, Some(found)) => format!(
             "`{value}` is {found}, but the column is {expected} since line {line}; correct the value, or give the type: \
-             {column}:bytes{or_numbers}",
-            found = found.name(),
-            // Texts such as `nan` are numbers of this type.
-            or_numbers =
-                if found == DType::Float { format!(", or {column}:float, which holds nan") } else { String::new() }
+             {column}:bytes for texts, {column}:float for numbers and nan",
+            found = found.name()
         ),
         (false, None) => format!("`{value}` is neither a number, a text nor a list of them"),
     }

@@ -125,8 +125,8 @@ pub enum SourceError {
     },
     /// A class that the file of class names does not contain.
     #[error("class `{class}` is not among the {classes} names in {}; add it there, or remove it from the source{}",
-        .file.display(), if class.parse::<i64>().is_ok() { "; an integer is the number of a line, from 0: for names that are numbers, \
-        --column label:bytes" } else { "" })]
+        .file.display(), if class.parse::<i64>().is_ok() { "; an integer in a list is the number of a line, from 0: for names that are \
+        numbers, --column label:bytes" } else { "" })]
     UnknownClass {
         /// Its name, or its id.
         class: String,

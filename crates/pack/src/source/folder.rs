@@ -51,7 +51,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     check_inner_folders(&root, &entries, options)?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     if options.from.is_none() {
-        beside::check(&root, &entries)?;
+        beside::check(&root, &entries, options)?;
     }
     for entry in &mut entries {
         if let Some((class, _)) = entry.key.split_once('/') {
@@ -86,17 +86,18 @@ fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Res
 fn check_folds(root: &Path, entries: &[Entry], options: &Options) -> Result<(), Error> {
     let is_fold = |name: &str| {
         let word = name.trim_end_matches(|c: char| c.is_ascii_digit() || "_- ".contains(c)).to_lowercase();
-        word.len() < name.len() && ["fold", "split", "cv", "part", "subset"].contains(&&*word)
+        word.len() < name.len() && ["fold", "split", "cv", "part", "subset", "batch", "k"].contains(&&*word)
     };
     let paths = || entries.iter().filter_map(|entry| entry.key.split_once('/'));
     let folds: BTreeSet<&str> = paths().map(|(folder, _)| folder).collect();
     let has_classes = paths().all(|(_, rest)| rest.contains('/'));
-    if options.from.is_some() || folds.len() < 2 || !has_classes || !folds.iter().all(|name| is_fold(name)) {
+    let said = options.from.is_some() || options.classes.is_some() || options.split_names == SplitNames::Ignored;
+    if said || folds.len() < 2 || !has_classes || !folds.iter().all(|name| is_fold(name)) {
         return Ok(());
     }
     let problem = format!(
         "the folders {} are folds or parts that hold class folders, and no classes: --splits names packs each as a split of its name; to join \
-         them, link their class folders into one folder; --from folder packs them as classes",
+         them, link their class folders into one folder; --splits none packs them as classes",
         layouts::listed(folds.into_iter())
     );
     Err(super::annotated::wrong(root, problem))

@@ -124,14 +124,14 @@ pub(crate) fn list_splits(options: &Options, progress: &dyn Progress) -> Result<
             DetectedSource::Folder => {
                 let listing = folder::list(&path, classes.clone(), options)?;
                 // The top folders are classes.
-                named_by = if listing.schema.labelled { NamedBy::Nothing } else { NamedBy::File };
+                named_by = if listing.schema.labelled { NamedBy::Nothing } else { NamedBy::Path };
                 listing
             }
             DetectedSource::List => {
                 // A list that is named for a split says so itself.
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 named_by = match NamedSplit::of(&stem) {
-                    NamedSplit::None => NamedBy::Folder,
+                    NamedSplit::None => NamedBy::Path,
                     _ => NamedBy::Nothing,
                 };
                 list::list(&path, classes.clone(), options)?

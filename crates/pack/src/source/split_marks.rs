@@ -31,7 +31,10 @@ impl SplitMarks {
     pub(crate) fn add(&mut self, column: &str, values: &Values) {
         if is_for_splits(column) {
             let names = self.0.entry(column.to_owned()).or_insert_with(|| Some(BTreeSet::new())).as_mut();
-            if let (Values::Bytes(text), Some(names)) = (values, names.filter(|names| names.len() < MOST)) {
+            let names = names.filter(|names| names.len() < MOST);
+            if let (Values::Bytes(text), Some(names)) = (values, names)
+                && !text.trim_ascii().is_empty()
+            {
                 names.insert(String::from_utf8_lossy(text.trim_ascii()).into_owned());
             }
             return;
@@ -95,31 +98,35 @@ impl SplitMarks {
     }
 }
 
-/// Which part of a key may name a split.
-#[derive(Debug, Clone, Copy)]
+/// What may name the split of a sample, besides columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NamedBy {
-    /// None.
     Nothing,
-    /// The first word of a file's name: `test` in `test_001.jpg`.
-    File,
-    /// The first folder of a path.
-    Folder,
+    /// The path of its image: the first folder below those that all have in common, or the name of the file.
+    Path,
 }
 
-impl NamedBy {
-    /// Returns what messages call the part, and the part of a key.
-    fn of<'k>(self, key: &'k str) -> Option<(&'static str, &'k str)> {
-        match self {
-            NamedBy::Nothing => None,
-            NamedBy::File => {
-                let end = key.find(|c: char| !c.is_alphabetic()).unwrap_or(key.len());
-                Some(("the first word of the file names", &key[..end]))
-            }
-            NamedBy::Folder => {
-                Some(("the first folder of the paths", key.split_once('/').map_or("", |(folder, _)| folder)))
-            }
+/// Returns what messages call the part of a path that may name a split, and that part.
+fn named(path: &str) -> (&'static str, &str) {
+    match path.split_once('/') {
+        Some((folder, _)) => ("the first folder of the paths", folder),
+        None => {
+            let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+            let end = stem.find(|c: char| !c.is_alphabetic()).unwrap_or(stem.len());
+            // `test_001` is named for a split, `test_tube` for something else.
+            ("the first word of the file names", if is_split(stem) { &stem[..end] } else { "" })
         }
     }
+}
+
+/// Returns the length of the folders at the beginning of all paths.
+fn common<'p>(mut paths: impl Iterator<Item = &'p str>) -> usize {
+    let Some(first) = paths.next() else { return 0 };
+    let folders = |path: &str| path.rfind('/').map_or(0, |at| at + 1);
+    paths.fold(folders(first), |length, path| {
+        let same = first.bytes().zip(path.bytes()).take(length).take_while(|(a, b)| a == b).count();
+        folders(&first[..same])
+    })
 }
 
 /// Refuses a listing with a column, or with names of files or folders, that name other splits than `split`.
@@ -128,10 +135,15 @@ impl NamedBy {
 /// [`SourceError::SplitMarks`].
 pub(super) fn check(listing: &Listing, named_by: NamedBy, split: &str, options: &Options) -> Result<(), Error> {
     let mut marks = SplitMarks::default();
-    for entry in &listing.entries {
-        if let Some((column, word)) = named_by.of(&entry.key) {
+    let paths = || listing.entries.iter().map(|entry| listing.relative_path(entry).trim_start_matches("./"));
+    if named_by == NamedBy::Path {
+        let length = common(paths());
+        for path in paths() {
+            let (column, word) = named(&path[length..]);
             marks.add(column, &Values::text(word));
         }
+    }
+    for entry in &listing.entries {
         for ((column, _), values) in listing.schema.columns.iter().zip(&entry.values) {
             marks.add(column, values);
         }

@@ -138,15 +138,21 @@ fn archives(
     let sets: Vec<_> = files.iter().map(|file| set(&file.path)).collect();
     let mut says: Vec<_> = files.iter().map(|file| of_file(&file.path)).collect();
     if options.split_names == SplitNames::Names {
-        says = sets.iter().map(|set| Ok(Some(set.clone()))).collect();
+        let named = |(says, set): (Result<Option<String>, _>, &String)| match says {
+            Ok(Some(split)) => Ok(Some(split)),
+            // A number is no name.
+            _ => Ok(Some(set.clone()).filter(|set| !set.bytes().all(|byte| byte.is_ascii_digit()))),
+        };
+        says = says.into_iter().zip(&sets).map(named).collect();
     } else if options.split.is_none() && says.iter().all(|says| *says == Ok(None)) {
         let different: BTreeSet<_> =
             files.iter().zip(&sets).filter(|(file, _)| has_number(&file.path)).map(|(_, set)| set).collect();
         if different.len() > 1 {
             let problem = format!(
                 "its files are numbered within {}: --splits names packs each as a split of its name, and --splits none all as one; a glob in \
-                 quotes such as '{}*' names some",
+                 quotes such as '{}/{}-*' names some",
                 listed(different.iter().map(|set| set.as_str())),
+                source.display(),
                 different.iter().next().map_or("", |set| set.as_str())
             );
             return Err(doubt(source, problem));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import html
 import struct
 import zlib
@@ -48,11 +49,12 @@ class Record(dict[str, Any]):
 
     __slots__ = ("classes",)
 
-    #: The names of the classes of its split, by which a `Writer` finds its own ids; another process does not have them.
+    #: The names of the classes of its split, by which a `Writer` finds its own ids.
     classes: tuple[str, ...]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Record, (dict(self),)
+    def copy(self) -> Record:
+        """Returns a record with the same members and classes."""
+        return copy.copy(self)
 
     def __repr__(self) -> str:
         return f"Record({_short(dict(self))})"

@@ -62,6 +62,8 @@ def convert_features(
 ) -> list[Converted]:
     """Converts a sample's values to the types of `features`. Those of the names in `inferred` were inferred, and are not rounded."""
     converted = []
+    if boxes != "xyxy" and boxes != "xywh" and sample.get(BBOX) is not None:
+        raise OptionError(f'`{BBOX}` holds left, top, right and bottom as fractions: for `boxes="{boxes}"`, give `objects` with `bbox`')
     for name, value in _members(sample, skip, boxes, features):
         if name not in features:
             raise OptionError(

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from . import _shardtool
 from .arrays import Array
 from .checks import pair
@@ -242,14 +244,17 @@ class Writer:
         if not ours:
             return flat
         label, text = flat.get("label"), features.get("image/class/text")
-        if isinstance(label, int):
-            name = _class_name(label, theirs or ours)
+        if isinstance(label, numbers.Integral):
+            name = _class_name(int(label), theirs or ours)
             if isinstance(text, bytes) and text.decode(errors="replace") != name:
-                raise OptionError(f"label {label} is `{name}`, and the record's `image/class/text` is {text!r}: leave one of them out")
+                raise OptionError(
+                    f"`label` {label} is `{name}`, and `image/class/text` of the record {text.decode(errors='replace')!r}: give the name of "
+                    "the class that is right as `label`, and leave `image/class/text` out"
+                )
             flat["label"] = name
         ids = flat.get(_OBJECT_CLASS)
         if ids is not None and theirs and list(theirs) != ours:
-            names = [_class_name(number, theirs) for number in (ids if isinstance(ids, list) else [ids])]
+            names = [_class_name(int(number), theirs) for number in np.atleast_1d(ids)]
             unknown = [name for name in names if name not in ours]
             if unknown:
                 raise OptionError(f"an object of class `{unknown[0]}`, which is not among the writer's classes {ours!r:.80}")

@@ -462,7 +462,8 @@ impl SampleVisitor for Surveyor<'_> {
                 self.survey.found.insert(name.to_string());
             }
         }
-        if let Some((folder, _)) = sample.key.as_deref().and_then(|key| key.split_once('/')) {
+        let key = sample.key.as_deref().map(|key| key.trim_start_matches("./"));
+        if let Some((folder, _)) = key.and_then(|key| key.split_once('/')) {
             self.survey.marks.add(FOLDERS, &Values::text(folder));
         } else {
             self.survey.marks.add(FOLDERS, &Values::text(""));

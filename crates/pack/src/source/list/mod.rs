@@ -5,6 +5,7 @@ mod quotes;
 mod rows;
 mod table;
 
+use table::NAME_OR_ID;
 pub(crate) use table::list_table;
 
 use super::clips;
@@ -61,7 +62,7 @@ pub(super) fn list(file: &Path, classes: Option<ClassIds>, options: &Options) ->
         files: file_columns(options).collect(),
         // Without a column of paths, each row is a sample without an image.
         images: scan.columns.contains_key(PATH),
-        labels: Labels::new(classes, scan.columns.get(LABEL).and_then(|label| label.dtype), scan.labels)?,
+        labels: Labels::new((classes, options), scan.columns.get(LABEL).and_then(|label| label.dtype), scan.labels)?,
         columns: &columns,
         listed,
         objects,
@@ -174,6 +175,8 @@ struct Labels {
     classes: ClassIds,
     /// Whether the user named the classes, so that each id must be that of one.
     given: bool,
+    /// Whether the user declared the type of labels.
+    declared: bool,
     /// The type of the column; `None` if there is none.
     dtype: Option<DType>,
 }
@@ -183,9 +186,14 @@ impl Labels {
     ///
     /// # Errors
     /// Those of [`ClassIds::sorted`].
-    fn new(classes: Option<ClassIds>, dtype: Option<DType>, found: BTreeSet<String>) -> Result<Self, Error> {
+    fn new(
+        (classes, options): (Option<ClassIds>, &Options),
+        dtype: Option<DType>,
+        found: BTreeSet<String>,
+    ) -> Result<Self, Error> {
         let given = classes.is_some();
-        Ok(Labels { given, classes: classes.map_or_else(|| ClassIds::sorted(found), Ok)?, dtype })
+        let declared = options.columns.iter().any(|(column, _)| column == LABEL);
+        Ok(Labels { given, declared, classes: classes.map_or_else(|| ClassIds::sorted(found), Ok)?, dtype })
     }
 
     /// Returns the label of a row; `None` if it has none.
@@ -193,7 +201,13 @@ impl Labels {
         let Some(dtype) = self.dtype else { return Ok(None) };
         let Some(cell) = row.cell(LABEL).filter(|cell| !cell.is_missing()) else { return Ok(None) };
         match cell.values(if dtype == DType::Bytes { dtype } else { DType::Int64 }) {
-            Some(Values::Int64(id)) if self.given => self.classes.check(id).map(|()| Some(id)),
+            Some(Values::Int64(id)) if self.given => {
+                let is_other = |named: i64| !self.declared && named != id;
+                if self.classes.known(&id.to_string()).is_ok_and(is_other) {
+                    return Err(row.wrong_value(file, LABEL, NAME_OR_ID));
+                }
+                self.classes.check(id).map(|()| Some(id))
+            }
             Some(Values::Int64(id)) if id >= 0 => Ok(Some(id)),
             Some(Values::Bytes(name)) => self.classes.id(&String::from_utf8_lossy(&name)).map(Some),
             _ => Err(row.wrong_value(file, LABEL, "a label is a class name, or a class id from 0")),

@@ -38,7 +38,7 @@ impl<R: Read> Quotes<R> {
             (_, b',' | b'\n' | b'\r') => At::Begin { spaces: false },
             (At::Closing(_), _) => {
                 return Err(wrong(format!(
-                    "line {line}: text behind the quote that closes a value; a quote inside is written twice"
+                    "line {line}: text, or a space, behind the quote that closes a value; a quote inside of a value is written twice (\"\"), not \\\""
                 )));
             }
             (At::Begin { .. }, b' ') => At::Begin { spaces: true },

@@ -118,6 +118,9 @@ fn of_dataset((declared, known): (Option<DType>, Option<DType>), inferred: DType
     (inferred != DType::Bytes && known != DType::Bytes).then_some(known)
 }
 
+/// What is wrong with a label that may be either.
+pub(super) const NAME_OR_ID: &str = "the name of one class and the id of another: say which, with --column label:bytes for names or --column label:int64 for ids";
+
 /// Returns the class id of a row: of a name, or of an id, as `declared` says; without it of either.
 ///
 /// # Errors
@@ -139,9 +142,7 @@ fn label(file: &Path, row: &Row<'_>, classes: &[String], declared: Option<DType>
         Some(_) => id,
         None => match (named, id) {
             (Some(named), Some(id)) if named != id => {
-                let problem = "the name of one class and the id of another: say which, with --column label:bytes for names or --column \
-                    label:int64 for ids";
-                return Err(row.wrong_value(file, LABEL, problem));
+                return Err(row.wrong_value(file, LABEL, NAME_OR_ID));
             }
             (named, id) => named.or(id),
         },

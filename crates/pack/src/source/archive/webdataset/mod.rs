@@ -374,11 +374,13 @@ fn sample<'a>(
     })
 }
 
-/// Parses the class of a `.cls` file: an integer, otherwise a name, as digits are that an integer would not keep (`007`).
+/// Parses the class of a `.cls` file: an integer, otherwise a name.
 fn class(content: &[u8]) -> Values {
     let text = std::str::from_utf8(content).ok().map(str::trim);
-    let id = text.and_then(|text| text.parse().ok().filter(|id: &i64| id.to_string() == text));
-    id.map_or_else(|| Values::Bytes(content.into()), Values::Int64)
+    match text.and_then(|text| text.parse().ok()) {
+        Some(id) => Values::Int64(id),
+        None => Values::Bytes(content.into()),
+    }
 }
 
 /// Returns the members of `.json` under their names, those of `NAME.json` as `NAME/member`, and JSON that is not an

@@ -46,7 +46,7 @@ pub(crate) fn in_python(message: &str) -> String {
     while let Some(at) = rest.find("--") {
         out += &rest[..at];
         rest = &rest[at..];
-        // A name such as `photos--images` is no flag.
+        // `photos--images` is the name of a file, not a flag.
         if out.ends_with(|before: char| !before.is_whitespace() && !matches!(before, '(' | '`')) {
             let dashes = rest.len() - rest.trim_start_matches('-').len();
             out += &rest[..dashes];
@@ -120,7 +120,7 @@ fn member(value: &str) -> Option<String> {
     let (ours, theirs) = value.split_once('=')?;
     let theirs = match theirs.strip_prefix('\'').and_then(|theirs| theirs.strip_suffix('\'')) {
         Some(pattern) => format!("\"{pattern}\""),
-        // A word in capitals stands for what the user is to name.
+        // A word in capitals is what the user is to name.
         None if theirs.bytes().all(|byte| byte.is_ascii_uppercase()) => theirs.to_owned(),
         None => format!("\"{theirs}\""),
     };

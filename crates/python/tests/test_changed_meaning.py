@@ -52,7 +52,7 @@ def text(path, *lines):
 
 @pytest.fixture
 def named(tmp_path):
-    """A dataset of three classes in an order of its own; each image has the colour of its class."""
+    """A dataset of three classes in another order than that of bytes; each image has the colour of its class."""
     images(tmp_path, "zebra.jpg", "ant.jpg", "cow.jpg")
     names = text(tmp_path / "names.txt", "zebra", "ant", "cow")
     rows = text(tmp_path / "rows.csv", "path,label", "zebra.jpg,zebra", "ant.jpg,ant", "cow.jpg,cow")

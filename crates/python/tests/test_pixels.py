@@ -102,7 +102,7 @@ def packed(folder, images):
     (folder / "images").mkdir()
     for name, image in images.items():
         (folder / "images" / name).write_bytes(image)
-    # The same name with several extensions is asked about otherwise.
+    # `pack` would ask about the same name with several extensions.
     st.pack(folder / "images", folder / "dataset", seed=None, kind="folder")
     return st.Dataset(folder / "dataset")["train"], sorted(images)
 

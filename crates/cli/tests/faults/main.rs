@@ -113,7 +113,7 @@ fn with_faults(writing: &Writing, folder: &Path, whole: bool) -> Report {
     each_fault(writing.name, (!whole).then_some(OF_COMMAND), |nth, fault| subject.fail(nth, fault))
 }
 
-/// Calls `attempt` with every fault in every call, or with so many of each, until the command makes fewer calls.
+/// Calls `attempt` with every fault in every call, or with `sample` of each, until the command makes fewer calls.
 fn each_fault(
     command: &str,
     sample: Option<u64>,

@@ -117,8 +117,8 @@ impl std::fmt::Display for Difference {
                 write!(f, "the dataset has {} classes{} that the split lacks, ", missing.len(), some(missing))?;
                 write!(f, "the split has {}{} that the dataset lacks; ", added.len(), some(added))?;
                 f.write_str(
-                    "use one file of class names for both, with --classes (and --column label:bytes where the names are numbers); a split \
-                     without labels is a dataset of its own",
+                    "use one file of class names for both, with --classes (and --column label:bytes where the names are numbers); pack a split \
+                     without labels into another dataset",
                 )
             }
             Difference::ClassOrder { class } => {

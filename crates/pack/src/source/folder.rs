@@ -2,7 +2,7 @@
 
 use super::listing::{Entry, Listing};
 use super::split_names::is_split;
-use super::{beside, detect, layouts};
+use super::{detect, doubtful_files, layouts};
 use crate::class_ids::ClassIds;
 use crate::error::SourceError;
 use crate::input::{Found, Times};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// have no labels. Hidden names and those of systems are left out, and so are empty folders. Symbolic links are followed.
 ///
 /// # Errors
-/// [`SourceError::UnknownClass`], [`SourceError::AlikeClasses`], [`SourceError::ColumnsOfFolder`], [`SourceError::MixedFolders`], those of [`beside::check`]; [`Error::Io`]
+/// [`SourceError::UnknownClass`], [`SourceError::AlikeClasses`], [`SourceError::ColumnsOfFolder`], [`SourceError::MixedFolders`], those of [`doubtful_files::check`]; [`Error::Io`]
 /// if the folder itself cannot be read.
 pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     if let Some((column, _)) = options.columns.first() {
@@ -51,7 +51,7 @@ pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) ->
     check_inner_folders(&root, &entries, options)?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     if options.from.is_none() {
-        beside::check(&root, &entries, options)?;
+        doubtful_files::check(&root, &entries, options)?;
     }
     for entry in &mut entries {
         if let Some((class, _)) = entry.key.split_once('/') {
@@ -82,7 +82,7 @@ fn check_inner_folders(root: &Path, entries: &[Entry], options: &Options) -> Res
     Ok(())
 }
 
-/// Refuses folders of class folders that are all named for folds of a cross-validation: `fold1/cat` is no class `fold1`.
+/// Refuses folders of class folders that are all named for folds of a cross-validation: `fold1/cat` is not of class `fold1`.
 fn check_folds(root: &Path, entries: &[Entry], options: &Options) -> Result<(), Error> {
     let is_fold = |name: &str| {
         let word = name.trim_end_matches(|c: char| c.is_ascii_digit() || "_- ".contains(c)).to_lowercase();

@@ -22,7 +22,7 @@ pub(super) struct Inferred {
     /// The line with the value that determined the type.
     pub(super) line: u64,
     numbers: Numbers<u64>,
-    /// Whether each text so far is one that stands in a column of numbers for none ([`is_no_number`]).
+    /// Whether each text so far is one that tools write in a column of numbers where a number is missing ([`is_no_number`]).
     no_numbers: bool,
 }
 
@@ -145,7 +145,7 @@ impl std::fmt::Display for Cell<'_> {
     }
 }
 
-/// Returns whether a text is what tools write into a column of numbers where there is none, or one that float64 does not hold.
+/// Returns whether a text is what tools write into a column of numbers where a number is missing, or a number that float64 does not hold.
 fn is_no_number(text: &str) -> bool {
     const WORDS: [&str; 10] = ["na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "?", "."];
     let word = text.trim().to_lowercase();

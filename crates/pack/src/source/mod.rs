@@ -4,7 +4,6 @@
 mod annotated;
 pub(crate) mod archive;
 mod archive_choice;
-mod beside;
 pub(crate) mod clips;
 mod coco;
 mod coco_annotation;
@@ -14,6 +13,7 @@ mod coco_members;
 mod coco_panoptic;
 pub(crate) mod coordinates;
 mod detect;
+mod doubtful_files;
 mod first_file;
 mod folder;
 mod image_lists;

@@ -140,7 +140,7 @@ fn archives(
     if options.split_names == SplitNames::Names {
         let named = |(says, set): (Result<Option<String>, _>, &String)| match says {
             Ok(Some(split)) => Ok(Some(split)),
-            // A number is no name.
+            // A number does not name a split.
             _ => Ok(Some(set.clone()).filter(|set| !set.bytes().all(|byte| byte.is_ascii_digit()))),
         };
         says = says.into_iter().zip(&sets).map(named).collect();
@@ -336,7 +336,7 @@ fn folders(source: &Path, options: &Options) -> Result<Option<DividedSource>, Er
     }
     if let Some((split, same)) = groups.iter().find(|(_, same)| same.len() > 1) {
         let problem = format!(
-            "folders {} are all named for split {split}; pack each as a source of its own, with --split NAME, or all as classes: \
+            "folders {} are all named for split {split}; pack each from another source, with --split NAME, or all as classes: \
              --splits none",
             listed(same.iter().map(|name| name.as_str()))
         );

@@ -231,7 +231,7 @@ class Writer:
 
     def _of_record(self, sample: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns a sample whose features are its members, if they are in a dict `features` as in a record of a split. Classes of a record
-        are found by their names: without classes of its own, the writer takes those of the first record."""
+        are found by their names: without `classes`, the writer takes those of the first record."""
         features = sample.get("features")
         if not isinstance(features, Mapping):
             return sample

@@ -8,7 +8,7 @@ use crate::class_ids::{ClassIds, ClassNames};
 use crate::error::ArchiveError;
 use crate::progress::{Progress, check};
 use crate::sample::{Conflict, Number, Numbers, SampleSchema, Values};
-use crate::source::beside::Neighbours;
+use crate::source::doubtful_files::Neighbours;
 use crate::source::objects;
 use crate::source::split_marks::SplitMarks;
 use crate::{Error, Options, Rejection};

@@ -48,7 +48,7 @@ fn check_form(numbers: &[f32], options: &Options) -> Result<(), Reason> {
 /// Checks boxes in the form of records.
 ///
 /// # Errors
-/// [`Reason::Objects`] for pixels, and for a number that is no multiple of four; [`Reason::BoxOutside`].
+/// [`Reason::Objects`] for pixels, and for a length that is not a multiple of four; [`Reason::BoxOutside`].
 pub(crate) fn check_numbers(numbers: &[f32]) -> Result<(), Reason> {
     if !numbers.len().is_multiple_of(4) {
         return Err(wrong(BBOX, "four numbers for each object"));

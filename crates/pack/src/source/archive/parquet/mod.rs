@@ -358,7 +358,7 @@ fn values(field: &Field) -> Values {
 }
 
 /// Returns an integer. Times, dates and durations with a unit become nanoseconds, since files of one column may differ in the unit; one beyond
-/// the years 1677 to 2262 is none. Decimals without digits behind the point are integers.
+/// the years 1677 to 2262 is not an integer. Decimals without digits behind the point are integers.
 fn int(field: &Field) -> Option<i64> {
     const NANOSECONDS: i64 = 1_000_000_000;
     Some(match field {

@@ -1,4 +1,4 @@
-//! Refuses folders in which files may describe the images beside them: as samples of their own, masks would become images of a class.
+//! Refuses folders in which files may describe the images next to them: masks that become samples are images of a class.
 
 use super::annotated::wrong;
 use super::layouts::PIXEL_VALUES;
@@ -51,10 +51,10 @@ const TRANSLATIONS: [(&str, &str); 16] = [
 
 /// One of this many files, at least, must describe another one: a single name in a large folder means nothing.
 const RARE: usize = 20;
-/// Folders of so few files have single names that mean something.
+/// In folders with at most this many files, one name is enough.
 const FEW: usize = 10;
 
-/// Refuses a folder in which files may describe others: `a_mask.png` beside `a.png`, a PNG of the same name beside each JPEG, or the folders
+/// Refuses a folder in which files may describe others: `a_mask.png` next to `a.png`, a PNG of the same name next to each JPEG, or the folders
 /// `input` and `target` with files of the same names. Keys are paths from `root`, in byte order. Folders that the user lists as classes are
 /// classes.
 ///
@@ -68,7 +68,7 @@ pub(super) fn check(root: &Path, entries: &[Entry], options: &Options) -> Result
     Err(wrong(root, format!("{problem} {ways}")))
 }
 
-/// Returns whether so many of all names are no accident.
+/// Returns whether the names found are more than an accident.
 fn are_many(found: usize, all: usize) -> bool {
     found > 0 && (all <= FEW || (found > 1 && found * RARE >= all))
 }
@@ -122,7 +122,7 @@ impl Neighbours {
         let asked = options.from.is_none() && are_many(self.found, self.all);
         let Some((image, other)) = self.first.as_ref().filter(|_| asked) else { return Ok(()) };
         let problem = format!(
-            "the sample {other} may describe {image}, and be none of its own: members of one sample have the same name up to the first dot \
+            "the sample {other} may describe {image}: members of one sample have the same name up to the first dot \
              (a.png, a.mask.png); --from webdataset packs each as a sample"
         );
         Err(wrong(&options.source, problem))
@@ -154,7 +154,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Finds files whose names say that they describe the images beside them.
+/// Finds files whose names say that they describe the images next to them.
 fn described(entries: &[Entry]) -> Option<String> {
     let names = || entries.iter().map(Name::of);
     let marked: Vec<_> = names().filter_map(|name| Some((name, without(name.stem, is_value)?))).collect();
@@ -178,7 +178,7 @@ fn described(entries: &[Entry]) -> Option<String> {
     }
     let ((image, of_image), other, shared, word) = pairs[0];
     Some(format!(
-        "{} may describe {}, and be no sample of its own: name the files of a sample by patterns, such as --map image='{}' --map \
+        "{} may describe {}: name the files of a sample by patterns, such as --map image='{}' --map \
          {}='{}'",
         other.key,
         image.key,

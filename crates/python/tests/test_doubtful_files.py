@@ -1,4 +1,4 @@
-"""Files that lie beside images and may describe them, and options that a source does not have: `pack` refuses both, and what the message
+"""Files that lie next to images and may describe them, and options that a source does not have: `pack` refuses both, and what the message
 advises works."""
 
 import json
@@ -222,7 +222,7 @@ def test_paths_of_a_list_that_lie_in_folders_of_splits_are_asked_about(tmp_path)
     with pytest.raises(st.ShardtoolError, match=r"first folder of the paths names splits \(test, train\)"):
         st.pack(tmp_path / "all.csv", tmp_path / "dataset")
     assert st.pack(tmp_path / "all.csv", tmp_path / "one", splits="none").images == 2
-    # Whoever names a list for a split has decided, as the lists of LVIS have images in folders of both.
+    # A list that is named for a split decides: those of LVIS have images in folders of both.
     assert st.pack(tmp_path / "my_train.csv", tmp_path / "named").images == 2
 
 

@@ -222,6 +222,10 @@ def test_paths_of_a_list_that_lie_in_folders_of_splits_are_asked_about(tmp_path)
     with pytest.raises(st.ShardtoolError, match=r"first folder of the paths names splits \(test, train\)"):
         st.pack(tmp_path / "all.csv", tmp_path / "dataset")
     assert st.pack(tmp_path / "all.csv", tmp_path / "one", splits="none").images == 2
+    (tmp_path / "one.csv").write_text("path\ntest/2.jpg\n")
+    with pytest.raises(st.ShardtoolError, match=r"the folder of all paths names splits \(test\), but all .* as `train`"):
+        st.pack(tmp_path / "one.csv", tmp_path / "dataset")
+    assert st.pack(tmp_path / "one.csv", tmp_path / "test", split="test").images == 1
     # A list that is named for a split decides: those of LVIS have images in folders of both.
     assert st.pack(tmp_path / "my_train.csv", tmp_path / "named").images == 2
 

@@ -138,6 +138,12 @@ pub(super) fn check(listing: &Listing, named_by: NamedBy, split: &str, options: 
     let paths = || listing.entries.iter().map(|entry| listing.relative_path(entry).trim_start_matches("./"));
     if named_by == NamedBy::Path {
         let length = common(paths());
+        // Folders above the list have names for other reasons.
+        let shared =
+            paths().next().map(|path| &path[..length]).filter(|path| !path.starts_with('/') && !path.contains("://"));
+        if let Some(folder) = shared.into_iter().flat_map(|path| path.rsplit('/')).find(|folder| is_split(folder)) {
+            marks.add("the folder of all paths", &Values::text(folder));
+        }
         for path in paths() {
             let (column, word) = named(&path[length..]);
             marks.add(column, &Values::text(word));

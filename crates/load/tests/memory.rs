@@ -152,6 +152,7 @@ fn live_memory_of_recipes_stays_below_the_budget() {
         {"random_affine":{"degrees":[-9,9],"interpolation":"bilinear"}},{"aug_mix":{}}]"#;
     let mut objects = Objects::default();
     (objects.boxes, objects.properties) = ("boxes".to_owned(), vec![]);
+    objects.unit = shardtool_format::BoxUnit::Pixel;
     let config = |steps: Pipeline| Config::new(split.clone(), [Image::new(steps)], 6);
     let cached = |steps: Pipeline, resize| {
         let mut image = Image::new(steps);

@@ -30,7 +30,7 @@ const EXACT: [&str; 8] = ["png", "tif", "tiff", "bmp", "gif", "pgm", "pbm", "ppm
 /// More top folders than a layout has.
 const FOLDERS: usize = 8;
 /// Folders of images and of what a network is to make of them, which are no classes if all their files have the same names.
-const TRANSLATIONS: [(&str, &str); 16] = [
+const TRANSLATIONS: [(&str, &str); 15] = [
     ("input", "target"),
     ("inputs", "targets"),
     ("source", "target"),
@@ -45,9 +45,10 @@ const TRANSLATIONS: [(&str, &str); 16] = [
     ("rain", "norain"),
     ("rainy", "clean"),
     ("before", "after"),
-    ("a", "b"),
     ("photo", "sketch"),
 ];
+/// Folders of images of the same places at two times, next to a folder of their differences. Alone they are classes.
+const CHANGES: (&str, &str) = ("a", "b");
 
 /// One of this many files, at least, must describe another one: a single name in a large folder means nothing.
 const RARE: usize = 20;
@@ -258,7 +259,8 @@ fn translated(entries: &[Entry]) -> Option<String> {
     let same = |of: &str| names.keys().filter(|other| **other != of && names[*other] == names[of]).count();
     let named = |name: &str| names.keys().copied().find(|folder| folder.eq_ignore_ascii_case(name));
     let is_value = |name: &str| feature(&name.to_lowercase()).is_some();
-    let known = TRANSLATIONS.iter().filter_map(|(from, to)| Some((named(from)?, named(to)?)));
+    let changes = names.keys().any(|name| is_value(name)).then_some(CHANGES);
+    let known = TRANSLATIONS.into_iter().chain(changes).filter_map(|(from, to)| Some((named(from)?, named(to)?)));
     // Further folders of the same names hold values, such as the changes from `A` to `B`.
     let known = known.filter(|pair| names.keys().all(|name| *name == pair.0 || *name == pair.1 || is_value(name)));
     let values = || names.keys().copied().filter(|name| is_value(name));

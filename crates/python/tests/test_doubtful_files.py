@@ -109,6 +109,7 @@ def test_samples_of_a_tar_that_may_describe_others_are_asked_about(names, tmp_pa
         [f"cat/{at}.jpg" for at in range(30)] + ["cat/1.png", "cat/2.png"],
         ["cat/1.jpg", "cat/1.jpeg", "cat/2.jpg", "cat/2.jpeg"],
         [*(f"car/{at}.jpg" for at in range(30)), "car/mustang.jpg", "car/mustang-gt.jpg"],
+        ["normal_1.jpg", "tumor_1.jpg", "normal_2.jpg", "tumor_2.jpg"],
         ["a/0.jpg", "a/1.jpg", "b/0.jpg", "b/1.jpg"],
         ["test_tube_1.jpg", "test_tube_2.jpg"],
         ["test_tube/1.jpg", "train_station/2.jpg"],

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// Words, besides the names of folders, that say that a file holds a value for each pixel of an image.
-const VALUES: [&str; 14] = [
+const VALUES: [&str; 13] = [
     "seg",
     "segm",
     "segmentation",
@@ -16,7 +16,6 @@ const VALUES: [&str; 14] = [
     "trimap",
     "matte",
     "disp",
-    "normal",
     "normals",
     "target",
     "labelids",

@@ -184,16 +184,16 @@ mod tests {
 
     #[test]
     fn files_are_one_column_together() {
-        let of = |value| {
+        let of = |column, value| {
             let mut marks = SplitMarks::default();
-            marks.add("split", &Values::text(value));
+            marks.add(column, &Values::text(value));
             marks
         };
-        let mut both = of("train");
-        both.join(of("test"));
+        let mut both = of("split", "train");
+        both.join(of("split", "test"));
         assert!(both.check("train", &Options::new("source", "dataset")).is_err());
-        let mut word = of("test");
-        word.join(of("bus"));
+        let mut word = of("word", "test");
+        word.join(of("word", "bus"));
         assert!(word.check("train", &Options::new("source", "dataset")).is_ok());
     }
 }

@@ -229,8 +229,7 @@ def test_examples_pass_pyright_in_strict_mode(tmp_path):
 
 
 def test_an_example_passes_pyright_in_strict_mode(tmp_path):
-    (one,) = (path for path in installed_examples() if path.stem == "language_train")
-    pyright(tmp_path, [one], LENIENT)
+    pyright(tmp_path, installed_examples()[-1:], LENIENT)
 
 
 def test_examples_are_short():

@@ -6,6 +6,7 @@ use crate::columns::ResolvedColumn;
 use crate::error::{Error, Result, SampleError};
 use crate::image::OBJECTS;
 use crate::objects::BOX;
+use crate::options::InvalidOptions;
 use crate::sampled_records::{SAMPLED_RECORDS, SampledRecords};
 use crate::splits::Splits;
 use shardtool_format::array::ArrayDtype;
@@ -108,7 +109,7 @@ fn sampled_ids(split: &Split) -> impl Iterator<Item = u64> {
 /// Checks that the values between and behind the rows of ragged columns are numbers of their types.
 ///
 /// # Errors
-/// [`Error::PaddedValue`].
+/// [`InvalidOptions::PaddedValue`].
 pub(crate) fn padded_values(columns: &[ResolvedColumn], padded: &[(&String, f64)]) -> Result<()> {
     let holds = |dtype: DType, value: f64| match dtype {
         DType::Int64 => pad_value::element(value, ArrayDtype::I64).is_some(),
@@ -119,7 +120,7 @@ pub(crate) fn padded_values(columns: &[ResolvedColumn], padded: &[(&String, f64)
     for &(feature, value) in padded {
         let dtypes = columns.iter().filter(|column| column.feature == *feature).map(ResolvedColumn::dtype);
         if let Some(dtype) = dtypes.into_iter().find(|dtype| !holds(*dtype, value)) {
-            return Err(Error::PaddedValue { feature: feature.clone(), value, dtype });
+            return Err(InvalidOptions::PaddedValue { feature: feature.clone(), value, dtype }.into());
         }
     }
     Ok(())

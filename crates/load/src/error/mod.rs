@@ -19,7 +19,6 @@ pub use stage_problem::StageProblem;
 use crate::budget::{MemoryPlan, Usage};
 use crate::options::InvalidOptions;
 use crate::units::Bytes;
-use shardtool_format::manifest::DType;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,16 +98,6 @@ pub enum Error {
         first: (String, Option<String>),
         /// Another split, and its label.
         second: (String, Option<String>),
-    },
-    /// A value of `padded` that the type of its feature cannot hold.
-    #[error("`padded` is {value} for `{feature}`, which {} cannot hold: give a number of this type", .dtype.name())]
-    PaddedValue {
-        /// The feature.
-        feature: String,
-        /// As given.
-        value: f64,
-        /// The type of the feature's values.
-        dtype: DType,
     },
     /// A split has no label.
     #[error("{split} has no label in its index")]

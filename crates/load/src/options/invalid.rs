@@ -1,6 +1,7 @@
 //! Options that contradict each other.
 
 use super::Part;
+use shardtool_format::manifest::DType;
 
 /// Options that contradict each other, whatever the dataset.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,16 @@ pub enum InvalidOptions {
     DrawnMultiHot {
         /// The feature.
         feature: String,
+    },
+    /// A value of `padded` that the type of its feature cannot hold.
+    #[error("`padded` is {value} for `{feature}`, which {} cannot hold: give a number of this type", .dtype.name())]
+    PaddedValue {
+        /// The feature.
+        feature: String,
+        /// As given.
+        value: f64,
+        /// The type of the feature's values.
+        dtype: DType,
     },
     /// A label outside the image that the type of a mask does not hold.
     #[error(

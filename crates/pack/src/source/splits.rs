@@ -152,7 +152,7 @@ fn archives(
                 "its files are numbered within {}: --splits names packs each as a split of its name, and --splits none all as one; a glob in \
                  quotes such as '{}/{}-*' names some",
                 listed(different.iter().map(|set| set.as_str())),
-                source.display(),
+                files[0].path.parent().unwrap_or(source).display(),
                 different.iter().next().map_or("", |set| set.as_str())
             );
             return Err(doubt(source, problem));

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 /// have no labels. Hidden names and those of systems are left out, and so are empty folders. Symbolic links are followed.
 ///
 /// # Errors
-/// [`SourceError::UnknownClass`], [`SourceError::AlikeClasses`], [`SourceError::ColumnsOfFolder`], [`SourceError::MixedFolders`], those of [`doubtful_files::check`]; [`Error::Io`]
-/// if the folder itself cannot be read.
+/// [`SourceError::UnknownClass`], [`SourceError::AlikeClasses`], [`SourceError::ColumnsOfFolder`], [`SourceError::MixedFolders`], those of
+/// [`doubtful_files::check`]; [`Error::Io`] if the folder itself cannot be read.
 pub(super) fn list(root: &Path, classes: Option<ClassIds>, options: &Options) -> Result<Listing, Error> {
     if let Some((column, _)) = options.columns.first() {
         return Err(Error::Source(SourceError::ColumnsOfFolder { column: column.clone() }));

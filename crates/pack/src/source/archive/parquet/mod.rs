@@ -357,7 +357,7 @@ fn values(field: &Field) -> Values {
     }
 }
 
-/// Returns an integer. Times, dates and durations with a unit become nanoseconds, since files of one column may differ in the unit; one beyond
+/// Returns an integer. Times and dates become nanoseconds, since files may differ in the unit of a column; one beyond
 /// the years 1677 to 2262 is not an integer. Decimals without digits behind the point are integers.
 fn int(field: &Field) -> Option<i64> {
     const NANOSECONDS: i64 = 1_000_000_000;

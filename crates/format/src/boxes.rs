@@ -65,6 +65,9 @@ impl BoxUnit {
     }
 }
 
+/// The largest number that a fraction of the image may be: boxes reach beyond the image, but not by its size.
+pub const LARGEST_FRACTION: f32 = 2.0;
+
 #[cfg(test)]
 mod tests {
     use super::*;

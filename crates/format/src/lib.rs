@@ -10,7 +10,7 @@
 //! | `wire` | the protobuf wire format |
 //! | [`example`] | `tf.train.Example`, read as views and written in canonical form; `tf.train.SequenceExample`, read |
 //! | [`array`](mod@array) | the layout of arrays in chunks |
-//! | `boxes` | [`BoxFormat`], [`BoxUnit`]: how the boxes of objects are written |
+//! | `boxes` | [`BoxFormat`], [`BoxUnit`]: how the boxes of objects are written; [`LARGEST_FRACTION`] |
 //! | [`names`] | conventional feature names, file names, splits and keys |
 //! | [`index`] | the columnar index of a shard |
 //! | [`manifest`] | `dataset.json` |
@@ -47,7 +47,7 @@ pub mod names;
 mod printable;
 mod wire;
 
-pub use boxes::{BoxFormat, BoxUnit};
+pub use boxes::{BoxFormat, BoxUnit, LARGEST_FRACTION};
 pub use chain::Chain;
 pub use compression::Compression;
 pub use damage::{Damage, UnknownDamage};

@@ -9,7 +9,7 @@ use crate::keypoints::DescribedKeypoints;
 use crate::options::{CLASS_NAMES, CLASSES, Classes, Column, Layout, Objects, View};
 use crate::splits::Splits;
 use shardtool_decode::Plan;
-use shardtool_format::BoxUnit;
+use shardtool_format::{BoxUnit, LARGEST_FRACTION};
 use shardtool_format::manifest::SidesError;
 use shardtool_read::Split;
 
@@ -71,8 +71,6 @@ const CROWD: &str = "image/object/iscrowd";
 /// Values of one box, and of one keypoint.
 pub(crate) const BOX: usize = 4;
 pub(crate) const POINT: usize = 3;
-/// The largest number that a fraction of the image may be: boxes reach beyond the image, but not by its size.
-const MOST_FRACTION: f32 = 2.0;
 
 impl ObjectColumns {
     /// Adds the columns of `objects` to `columns`. Where the splits have names of classes and no ids, the ids are those of the names.
@@ -240,7 +238,7 @@ impl ObjectColumns {
         if !values.is_multiple_of(BOX) {
             return wrong(&self.objects.boxes, (objects + 1) * BOX, values);
         }
-        let beyond = |number: &&f32| self.objects.unit == BoxUnit::Fraction && number.abs() > MOST_FRACTION;
+        let beyond = |number: &&f32| self.objects.unit == BoxUnit::Fraction && number.abs() > LARGEST_FRACTION;
         if let Some(number) = cells[self.boxes].floats().iter().find(beyond) {
             return Err(SampleError::BoxUnit { feature: self.objects.boxes.clone(), number: *number });
         }

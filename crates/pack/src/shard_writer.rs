@@ -56,6 +56,8 @@ pub(crate) struct Counts {
     pub(crate) converted: u64,
     /// Records with images whose metadata was removed.
     pub(crate) stripped: u64,
+    /// Records whose image lost bits or alpha.
+    pub(crate) reduced: u64,
 }
 
 impl Counts {
@@ -64,6 +66,7 @@ impl Counts {
         self.truncated += other.truncated;
         self.converted += other.converted;
         self.stripped += other.stripped;
+        self.reduced += other.reduced;
     }
 }
 
@@ -136,6 +139,7 @@ impl<P: Place> ShardWriter<P> {
         self.counts.truncated += u64::from(counted.truncated);
         self.counts.converted += u64::from(counted.converted);
         self.counts.stripped += u64::from(counted.stripped);
+        self.counts.reduced += u64::from(counted.reduced);
         Ok(frame)
     }
 

@@ -240,6 +240,7 @@ pub(crate) fn pack_part<'py>(
     dict.set_item("truncated", packed.truncated)?;
     dict.set_item("converted_to_png", packed.converted)?;
     dict.set_item("metadata_removed", packed.stripped)?;
+    dict.set_item("reduced_to_rgb8", packed.reduced)?;
     Ok(dict)
 }
 
@@ -315,5 +316,6 @@ fn summary_to_dict(py: Python<'_>, summary: Summary) -> PyResult<Bound<'_, PyDic
     dict.set_item("truncated", summary.truncated)?;
     dict.set_item("converted_to_png", summary.converted)?;
     dict.set_item("metadata_removed", summary.stripped)?;
+    dict.set_item("reduced_to_rgb8", summary.reduced)?;
     Ok(dict)
 }

@@ -381,3 +381,25 @@ def test_a_message_keeps_what_is_no_flag(tmp_path):
     folder.mkdir()
     with pytest.raises(st.ShardtoolError, match="photos--from folder"):
         st.pack(folder, tmp_path / "dataset")
+
+
+def test_images_that_lose_bits_or_alpha_are_counted(tmp_path):
+    folder = images(tmp_path / "source", "plain.png", "photo.jpg")
+    grey16 = np.arange(32 * 24, dtype=np.uint16).reshape(24, 32) * 80
+    Image.fromarray(grey16).save(folder / "depth.png")
+    Image.fromarray(grey16).save(folder / "depth.tiff")
+    Image.fromarray(grey16.astype(np.uint8)).save(folder / "grey.png")
+    Image.new("RGBA", (32, 24), (1, 2, 3, 90)).save(folder / "clear.png")
+    Image.new("RGBA", (32, 24), (1, 2, 3, 90)).save(folder / "clear.webp", lossless=True)
+    Image.new("CMYK", (32, 24), (1, 2, 3, 90)).save(folder / "print.jpg")
+    Image.new("CMYK", (32, 24), (1, 2, 3, 90)).save(folder / "print.tiff")
+    for number, options in enumerate([{"max_side": 16}, {"resize_shorter": 8}, {"pixels": "raw"}]):
+        packed = st.pack(folder, tmp_path / f"out{number}", **options)
+        assert (packed.images, packed.reduced_to_rgb8) == (9, 4), options
+    assert st.pack(folder, tmp_path / "stored").reduced_to_rgb8 == 0
+    printed = good("pack", folder, tmp_path / "printed", "--max-side", "16")
+    assert "4 records with images of 16 bits or with alpha, stored as RGB of 8 bits" in printed
+    packed = json.loads(good("pack", folder, tmp_path / "large", "--max-side", "64", "--json"))
+    assert packed["reduced_to_rgb8"] == 0
+    part = json.loads(good("pack", folder, tmp_path / "part", "--max-side", "16", "--part", "0/1", "--json"))
+    assert part["reduced_to_rgb8"] == 4

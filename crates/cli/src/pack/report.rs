@@ -131,7 +131,7 @@ pub(super) fn print_part(
             "images": packed.records, "bytes": packed.bytes, "rejected": packed.rejected,
             "already_complete": packed.already_complete, "seconds": seconds,
             "jpeg": packed.optimized.as_ref().map(optimized_json), "converted_to_png": packed.converted,
-            "truncated": packed.truncated, "metadata_removed": packed.stripped,
+            "truncated": packed.truncated, "metadata_removed": packed.stripped, "reduced_to_rgb8": packed.reduced,
         }))?;
     } else if packed.already_complete {
         writeln!(out, "already complete: split {} of {destination}", packed.split)?;
@@ -154,6 +154,7 @@ pub(super) fn print_part(
         print_converted(out, packed.converted)?;
         print_truncated(out, packed.truncated)?;
         print_stripped(arguments, packed.stripped, out)?;
+        print_reduced(out, packed.reduced)?;
         writeln!(out, "  {seconds:.2} s; next, when all parts are packed: shardtool commit {destination}")?;
     }
     Ok(if packed.rejected > 0 { Exit::Finding } else { Exit::Success })
@@ -188,7 +189,7 @@ fn summary_json(arguments: &Arguments, summary: &Summary, seconds: f64) -> Value
         "already_complete": summary.already_complete,
         "source_bytes": summary.source_bytes, "seconds": seconds,
         "jpeg": summary.optimized.as_ref().map(optimized_json), "converted_to_png": summary.converted,
-        "truncated": summary.truncated, "metadata_removed": summary.stripped,
+        "truncated": summary.truncated, "metadata_removed": summary.stripped, "reduced_to_rgb8": summary.reduced,
     })
 }
 
@@ -250,6 +251,7 @@ fn print_summary(
     print_truncated(out, summary.truncated)?;
     if !summary.already_complete {
         print_stripped(arguments, summary.stripped, out)?;
+        print_reduced(out, summary.reduced)?;
     }
     if let Some(file) = &summary.rejected_file {
         let rejected = text::plural(summary.rejected, "input");
@@ -271,6 +273,18 @@ fn print_stripped(arguments: &Arguments, records: u64, out: &mut Output) -> std:
     match arguments.strip_metadata {
         true => writeln!(out, "  metadata removed from the images of {}", text::plural(records, "record")),
         false => Ok(()),
+    }
+}
+
+/// Prints how many records have images that hold less than their files, because they were resized or stored as pixels.
+fn print_reduced(out: &mut Output, records: u64) -> std::io::Result<()> {
+    match records {
+        0 => Ok(()),
+        _ => writeln!(
+            out,
+            "  {} with images of 16 bits or with alpha, stored as RGB of 8 bits without it",
+            text::plural(records, "record")
+        ),
     }
 }
 

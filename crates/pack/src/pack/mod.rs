@@ -67,6 +67,9 @@ pub struct Summary {
     pub converted: u64,
     /// Number of records from whose images this run removed metadata, as [`Options::strip_metadata`] says. Excludes those of resumed shards.
     pub stripped: u64,
+    /// Number of records whose image had samples of 16 bits, or alpha, and is stored as RGB of 8 bits, because it was resized or stored
+    /// as pixels. Excludes those of resumed shards.
+    pub reduced: u64,
 }
 
 impl Summary {
@@ -88,6 +91,7 @@ impl Summary {
             truncated: 0,
             converted: 0,
             stripped: 0,
+            reduced: 0,
         }
     }
 }
@@ -191,6 +195,7 @@ fn pack_into<P: Place>(options: &Options, plans: Vec<Plan>, progress: &dyn Progr
             truncated: counts.truncated,
             converted: counts.converted,
             stripped: counts.stripped,
+            reduced: counts.reduced,
             ..summary(plan, split, rejected, rejected_file)
         });
     }
@@ -412,6 +417,7 @@ fn summary(plan: &Plan, split: Split, rejected: u64, rejected_file: PathBuf) -> 
         truncated: 0,
         converted: 0,
         stripped: 0,
+        reduced: 0,
     }
 }
 

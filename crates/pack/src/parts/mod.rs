@@ -100,6 +100,9 @@ pub struct PackedPart {
     pub converted: u64,
     /// Number of records from whose images this attempt removed metadata, as [`Options::strip_metadata`] says.
     pub stripped: u64,
+    /// Number of records whose image had samples of 16 bits, or alpha, and is stored by this attempt as RGB of 8 bits, because it was
+    /// resized or stored as pixels.
+    pub reduced: u64,
 }
 
 /// Writes the shards of one part of a pack. A part may be run again at any time, also on several machines at once: all write
@@ -144,6 +147,7 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
         truncated: 0,
         converted: 0,
         stripped: 0,
+        reduced: 0,
     };
     if complete::<P>(options, &plan, progress)?.is_some() {
         return Ok(packed);
@@ -167,7 +171,8 @@ fn pack_part_into<P: Place>(options: &Options, part: Part, progress: &dyn Progre
     packed.resumed_shards = (resumed + elsewhere) as u64;
     packed.already_complete = false;
     packed.optimized = (options.jpeg == JpegLayout::Optimize).then_some(counts.optimized);
-    (packed.truncated, packed.converted, packed.stripped) = (counts.truncated, counts.converted, counts.stripped);
+    (packed.truncated, packed.converted) = (counts.truncated, counts.converted);
+    (packed.stripped, packed.reduced) = (counts.stripped, counts.reduced);
     Ok(packed)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{JpegLayout, Options, PixelStore, Reason, Resize};
 use shardtool_decode::{
-    self as decode, DecodeBudget, DecodeOptions, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd,
+    self as decode, DecodeBudget, DecodeOptions, Depth, EncodedImage, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd,
     reduce_longer, reduce_shorter, resize, strip_metadata,
 };
 use shardtool_host::scratch_pool::Admitted;
@@ -20,6 +20,8 @@ pub(crate) struct StoredImage<'a> {
     pub(crate) filled: bool,
     /// Whether metadata was removed from it.
     pub(crate) stripped: bool,
+    /// Whether 16 bits became 8, or alpha was removed.
+    pub(crate) reduced: bool,
 }
 
 /// Decoded pixels of a program: `[height, width, channels]` u8, top row first, upright.
@@ -120,10 +122,11 @@ impl ImageConverter {
                 orientation: info.orientation.into(),
                 filled: false,
                 stripped: is_stripped,
+                reduced: false,
             });
         }
         let filled = decode::decode_into(file, &decoding, &mut self.pixels)?;
-        Ok(StoredImage { filled, ..self.store_decoded(size, options)? })
+        Ok(StoredImage { filled, reduced: loses_in_rgb8(file, info), ..self.store_decoded(size, options)? })
     }
 
     /// Returns the memory of the last image, except what may be kept for the next one.
@@ -168,6 +171,7 @@ impl ImageConverter {
                 orientation: 1,
                 filled: false,
                 stripped: false,
+                reduced: false,
             });
         }
         if channels == 3 {
@@ -178,7 +182,7 @@ impl ImageConverter {
             let decoding = DecodeOptions::default().with_limits(options.limits);
             decode::decode_into(&encode_png(array), &decoding, &mut self.pixels)?;
         }
-        self.store_decoded(size, options)
+        Ok(StoredImage { reduced: has_alpha(channels), ..self.store_decoded(size, options)? })
     }
 
     /// Converts the decoded pixels, resized to `size`.
@@ -198,6 +202,21 @@ impl ImageConverter {
             }
         };
         let (width, height) = (self.pixels.width, self.pixels.height);
-        Ok(StoredImage { bytes, format, width, height, channels: 3, orientation: 1, filled: false, stripped: false })
+        let (channels, orientation) = (3, 1);
+        let (filled, stripped, reduced) = (false, false, false);
+        Ok(StoredImage { bytes, format, width, height, channels, orientation, filled, stripped, reduced })
     }
+}
+
+/// Returns whether an image has samples of 16 bits, or alpha, so that RGB of 8 bits holds less.
+fn loses_in_rgb8(file: &[u8], info: &ImageInfo) -> bool {
+    match EncodedImage::parse(file).ok().and_then(|image| image.stored_samples()) {
+        Some(samples) => samples.format.depth == Depth::Sixteen || has_alpha(info.channels),
+        // Four channels of these are the colours of CMYK.
+        None => !matches!(info.format, Format::Jpeg | Format::Tiff) && has_alpha(info.channels),
+    }
+}
+
+fn has_alpha(channels: u8) -> bool {
+    matches!(channels, 2 | 4)
 }

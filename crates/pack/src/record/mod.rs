@@ -56,6 +56,8 @@ pub(crate) struct Counted {
     pub(crate) converted: bool,
     /// Whether metadata was removed from one.
     pub(crate) stripped: bool,
+    /// Whether its image lost bits or alpha.
+    pub(crate) reduced: bool,
 }
 
 impl BitOrAssign for Counted {
@@ -63,6 +65,7 @@ impl BitOrAssign for Counted {
         self.truncated |= other.truncated;
         self.converted |= other.converted;
         self.stripped |= other.stripped;
+        self.reduced |= other.reduced;
     }
 }
 
@@ -263,7 +266,8 @@ impl<'a> RecordWriter<'a> {
                 let KnownImage { format, width, height, channels, orientation, .. } = known;
                 coded = ((width, height), orientation);
                 attached_images::check_masks(self.schema, fields.values, coded, self.options)?;
-                StoredImage { bytes, format, width, height, channels, orientation, filled: false, stripped: false }
+                let (filled, stripped, reduced) = (false, false, false);
+                StoredImage { bytes, format, width, height, channels, orientation, filled, stripped, reduced }
             }
             Image::Pixels(pixels) => {
                 coded = (pixels.size(), 1);
@@ -273,6 +277,7 @@ impl<'a> RecordWriter<'a> {
         };
         counted.truncated |= stored.filled;
         counted.stripped |= stored.stripped;
+        counted.reduced |= stored.reduced;
         let (stored, outcome) = match &mut self.optimizer {
             Some(optimizer) => optimizer.optimize(stored),
             None => (stored, Outcome::Other),

@@ -54,6 +54,9 @@ class Packed:
     truncated: int | None = field(default=None, compare=False)
     #: Number of records from whose images this run removed metadata, with `strip_metadata`; `None` as above. Ignored by `==`.
     metadata_removed: int | None = field(default=None, compare=False)
+    #: Number of records whose image had samples of 16 bits, or alpha, and is stored by this run as RGB of 8 bits, because it was resized
+    #: or stored as pixels; `None` as above. Ignored by `==`.
+    reduced_to_rgb8: int | None = field(default=None, compare=False)
     #: The result of each split, in the order of their names, if the source's names are those of several.
     splits: tuple[Packed, ...] = ()
 
@@ -81,6 +84,7 @@ def joined(splits: list[Packed]) -> Packed:
         left_out=splits[0].left_out,
         converted_to_png=sum(split.converted_to_png or 0 for split in splits),
         metadata_removed=sum(split.metadata_removed or 0 for split in splits),
+        reduced_to_rgb8=sum(split.reduced_to_rgb8 or 0 for split in splits),
         splits=tuple(splits),
         truncated=sum(split.truncated or 0 for split in splits),
     )
@@ -319,6 +323,8 @@ class PackedPart:
     converted_to_png: int = field(default=0, compare=False)
     #: Number of records from whose images this attempt removed metadata, with `strip_metadata`.
     metadata_removed: int = field(default=0, compare=False)
+    #: Number of records whose image had samples of 16 bits, or alpha, and is stored by this attempt as RGB of 8 bits.
+    reduced_to_rgb8: int = field(default=0, compare=False)
 
 
 def pack_part(

@@ -5,7 +5,7 @@ use super::{check_boxes, wrong};
 use crate::sample::{SampleSchema, Values};
 use crate::source::objects::{AREA, BBOX, CLASS, CLASS_NAME};
 use crate::{Options, Reason};
-use shardtool_format::{BoxFormat, BoxUnit};
+use shardtool_format::{BoxFormat, BoxUnit, LARGEST_FRACTION};
 
 /// Features with a value for each box.
 const OF_EACH: [&str; 6] =
@@ -53,8 +53,7 @@ pub(crate) fn check_numbers(numbers: &[f32]) -> Result<(), Reason> {
     if !numbers.len().is_multiple_of(4) {
         return Err(wrong(BBOX, "four numbers for each object"));
     }
-    // Boxes may reach beyond the image, but not by its size.
-    if numbers.iter().any(|number| number.abs() > 2.0) {
+    if numbers.iter().any(|number| number.abs() > LARGEST_FRACTION) {
         return Err(wrong(BBOX, FORM));
     }
     check_boxes(numbers, (1.0, 1.0))

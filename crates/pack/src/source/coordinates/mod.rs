@@ -11,7 +11,7 @@ use super::{keypoints, objects};
 use crate::sample::{SampleSchema, Values};
 use crate::{Options, Reason};
 use map::Map;
-use shardtool_format::BoxUnit;
+use shardtool_format::{BoxUnit, LARGEST_FRACTION};
 use std::borrow::Cow;
 
 /// Columns with the width and height of the annotated image, in pixels.
@@ -173,7 +173,7 @@ fn check_unit(column: &str, numbers: &[f32], options: &Options) -> Result<(), Re
         None if !numbers.is_empty() && numbers.iter().all(|number| (0.0..=1.0).contains(number)) => {
             "all coordinates are at most 1, as fractions are"
         }
-        Some(BoxUnit::Fraction) if numbers.iter().any(|number| *number > 2.0) => {
+        Some(BoxUnit::Fraction) if numbers.iter().any(|number| *number > LARGEST_FRACTION) => {
             "coordinates are above 2, as pixels are"
         }
         _ => return Ok(()),

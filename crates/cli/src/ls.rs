@@ -4,7 +4,7 @@ use crate::condition::WhereArgument;
 use crate::exit::Exit;
 use crate::headings;
 use crate::open::SplitArguments;
-use crate::output::Output;
+use crate::output::{Output, json_number};
 use crate::text;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -132,8 +132,8 @@ fn document(row: &Row, columns: &[String]) -> serde_json::Value {
     });
     let value = |value: &Option<Value<'_>>| match value {
         Some(Value::Int64(number)) => json!(number),
-        Some(Value::Float(number)) => json!(number),
-        Some(Value::Float64(number)) => json!(number),
+        Some(Value::Float(number)) => json_number(*number),
+        Some(Value::Float64(number)) => json_number(*number),
         Some(Value::Uint64(number)) => json!(number),
         Some(Value::Bytes(bytes)) => json!(String::from_utf8_lossy(bytes)),
         None => json!(null),

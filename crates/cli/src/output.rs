@@ -6,9 +6,21 @@
 
 use log::{LevelFilter, Log, Metadata, Record};
 use serde::Serialize;
+use serde_json::Value;
 use shardtool_format::printable;
 use std::fmt::{Display, Write as _};
 use std::io::{BufWriter, ErrorKind, IsTerminal, Result, Write};
+
+/// Returns a number as JSON: NaN and infinities, which JSON lacks, as texts, as in the JSON of protobuf.
+pub(crate) fn json_number<T: Into<f64> + Into<Value> + Copy>(number: T) -> Value {
+    let value: f64 = number.into();
+    match value {
+        _ if value.is_nan() => Value::from("NaN"),
+        f64::INFINITY => Value::from("Infinity"),
+        f64::NEG_INFINITY => Value::from("-Infinity"),
+        _ => number.into(),
+    }
+}
 
 /// Standard output of one command. As [`Write`] it takes text.
 pub(crate) struct Output {

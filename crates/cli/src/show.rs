@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::headings;
 use crate::open::SplitArguments;
-use crate::output::Output;
+use crate::output::{Output, json_number};
 use crate::text;
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ impl Arguments {
 fn values(feature: &Feature<'_>, dtype: Option<DType>) -> Vec<Value> {
     let numbers: Option<Vec<Value>> = match (feature, dtype) {
         (Feature::Bytes(list), Some(DType::Float64)) => {
-            list.numbers::<f64>().map(|numbers| numbers.into_iter().map(Value::from).collect())
+            list.numbers::<f64>().map(|numbers| numbers.into_iter().map(json_number).collect())
         }
         (Feature::Bytes(list), Some(DType::Uint64)) => {
             list.numbers::<u64>().map(|numbers| numbers.into_iter().map(Value::from).collect())
@@ -108,7 +108,7 @@ fn values(feature: &Feature<'_>, dtype: Option<DType>) -> Vec<Value> {
     match feature {
         Feature::Empty => vec![],
         Feature::Int64(list) => list.iter().map(Value::from).collect(),
-        Feature::Float(list) => list.iter().map(Value::from).collect(),
+        Feature::Float(list) => list.iter().map(json_number).collect(),
         Feature::Bytes(list) => list.iter().map(bytes_value).collect(),
     }
 }

@@ -331,18 +331,16 @@ impl ObjectColumns {
         (stored, before): ((u32, u32), impl Fn([f64; 2]) -> [f64; 2]),
         values: &mut [f32],
     ) {
-        let ([x_scale, y_scale], (width, height)) = (self.scale(stored), plan.output_size());
+        let [x_scale, y_scale] = self.scale(stored);
         for [x, y, visibility] in values.as_chunks_mut::<POINT>().0 {
             // An invisible point has no position.
             if *visibility == 0.0 {
                 (*x, *y) = (0.0, 0.0);
                 continue;
             }
-            let point = plan.map_point(before([f64::from(*x) * x_scale, f64::from(*y) * y_scale]));
-            let inside = (0.0..=f64::from(width)).contains(&point[0]) && (0.0..=f64::from(height)).contains(&point[1]);
-            [*x, *y] = point.map(|x| x as f32);
-            if !inside {
-                (*x, *y, *visibility) = (0.0, 0.0, 0.0);
+            match plan.shown_point(before([f64::from(*x) * x_scale, f64::from(*y) * y_scale])) {
+                Some(point) => [*x, *y] = point.map(|x| x as f32),
+                None => (*x, *y, *visibility) = (0.0, 0.0, 0.0),
             }
         }
     }

@@ -403,3 +403,116 @@ def test_images_that_lose_bits_or_alpha_are_counted(tmp_path):
     assert packed["reduced_to_rgb8"] == 0
     part = json.loads(good("pack", folder, tmp_path / "part", "--max-side", "16", "--part", "0/1", "--json"))
     assert part["reduced_to_rgb8"] == 4
+
+
+def test_a_label_list_is_of_names_or_of_ids(tmp_path):
+    names = ["0", "1", "10", "2"]
+    images(tmp_path, *(f"{name}/a.png" for name in names))
+    rows = text(tmp_path / "rows.csv", "path,label", *(f"{name}/a.png,{name}" for name in names))
+    st.pack(rows, tmp_path / "data", classes=text(tmp_path / "names.txt", *names), columns={"label": "bytes"})
+
+    def labels():
+        return {record["key"]: st.Dataset(tmp_path / "data").classes[record["label"]] for record in st.Dataset(tmp_path / "data").split("train")}
+
+    def replace(*values, options=(), end="csv", keys=("0/a.png", "1/a.png")):
+        pairs = list(zip(keys, values, strict=True))
+        if end == "csv":
+            file = text(tmp_path / "labels.csv", "key,label", *(f"{key},{value}" for key, value in pairs))
+        else:
+            file = text(tmp_path / "labels.jsonl", *(json.dumps({"key": key, "label": value}) for key, value in pairs))
+        return run("column", "replace", tmp_path / "data", file, "--missing", "keep", *options)
+
+    before = labels()
+    # 3 can only be an id, 10 only a name.
+    for values, end in [((3, 10), "csv"), ((10, 3), "csv"), ((3, 10), "jsonl"), (("02", 10), "csv"), (("02", "10"), "jsonl"), ((2, 10), "csv")]:
+        ended = replace(*values, end=end)
+        assert ended.returncode == 2 and "label" in ended.stderr, (values, ended)
+        assert labels() == before
+    for values, options, expected in [
+        ((10, 10), (), ("10", "10")),
+        ((3, 3), (), ("2", "2")),
+        ((2, 10), ("--column", "label:bytes"), ("2", "10")),
+        ((2, 3), ("--column", "label:int64"), ("10", "2")),
+        ((0, 1), (), ("0", "1")),
+        ((0, 10), (), ("0", "10")),
+    ]:
+        ended = replace(*values, options=options)
+        assert ended.returncode == 0, (values, ended)
+        assert (labels()["0/a.png"], labels()["1/a.png"]) == expected, values
+
+
+def test_keypoints_that_were_cropped_away_do_not_come_back_in_a_border(tmp_path):
+    points = [[5, 5, 2], [55, 40, 2], [95, 75, 2], [100, 80, 2], [0, 0, 2]]
+    with st.Writer(tmp_path / "data") as writer:
+        objects = [{"bbox": [0, 0, 100, 80], "category": 0, "keypoints": [number for point in points for number in point]}]
+        writer.write({"key": "a", "image": np.full((80, 100, 3), 200, np.uint8), "objects": objects})
+
+    def shown(*steps):
+        fields = [st.Image(list(steps)), st.Objects(keypoints="image/object/keypoints")]
+        batch = next(iter(st.Loader(st.Dataset(tmp_path / "data").split("train"), 1, fields)))
+        return [tuple(point) for point in batch["keypoints"].values.reshape(-1, 3).round(3).tolist()]
+
+    gone = (0.0, 0.0, 0.0)
+    # The crop is columns 40 to 60 and rows 30 to 50.
+    assert shown(st.CenterCrop(20), st.Pad(50), st.CenterCrop(120)) == [gone, (65.0, 60.0, 2.0), gone, gone, gone]
+    assert shown(st.CenterCrop(20), st.FixedSizeCrop(120)) == [gone, (15.0, 10.0, 2.0), gone, gone, gone]
+    assert shown(st.CenterCrop(20)) == [gone, (15.0, 10.0, 2.0), gone, gone, gone]
+    assert shown(st.Pad(50), st.CenterCrop((180, 200))) == [(x + 50.0, y + 50.0, 2.0) for x, y, _ in points]
+
+
+def test_lists_with_other_separators_are_refused(tmp_path):
+    images(tmp_path, "cat.png")
+    for number, (separator, word) in enumerate([(";", "semicolons"), ("\t", "tabs")]):
+        for first, second in [("path", "label"), ("caption", "score")]:
+            rows = text(tmp_path / f"{first}{number}.csv", f"{first}{separator}{second}", f"cat.png{separator}1")
+            refused(word, "pack", rows, tmp_path / "out")
+
+
+def test_objects_that_are_empty_first(tmp_path):
+    grey = np.full((8, 8, 3), 90, np.uint8)
+    with st.Writer(tmp_path / "unknown") as writer:
+        with pytest.raises(st.OptionError, match="`objects` is empty in the first sample"):
+            writer.write({"key": "a", "image": grey, "objects": []})
+        writer.write({"key": "a", "image": grey, "objects": [{"bbox": [0, 0, 4, 4], "category": 1}]})
+        writer.write({"key": "b", "image": grey, "objects": []})
+    batch = next(iter(st.Loader(st.Dataset(tmp_path / "unknown").split("train"), 2, [st.Image([st.ResizeTo(8)]), st.Objects()], order=st.Sequential())))
+    assert np.diff(batch["boxes"].offsets).tolist() == [1, 0]
+
+
+def test_resized_images_are_upright_whatever_their_size(tmp_path):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for name, size in [("large", (64, 48)), ("small", (16, 12))]:
+        image = Image.new("RGB", size, (250, 0, 0))
+        image.paste((0, 0, 250), (0, size[1] // 2, *size))
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        image.save(folder / f"{name}.jpg", exif=exif, quality=95)
+    for number, options in enumerate([{"max_side": 20}, {"resize_shorter": 15}, {"max_side": 20, "pixels": "raw"}]):
+        st.pack(folder, tmp_path / f"out{number}", **options)
+        for record in st.Dataset(tmp_path / f"out{number}").split("train"):
+            assert record["features"]["image/height"] > record["features"]["image/width"], (options, record["key"])
+            assert record["features"]["image/orientation"] == 1
+        batch = next(iter(st.Loader(st.Dataset(tmp_path / f"out{number}").split("train"), 2, [st.Image([st.ResizeTo(8)])])))
+        # Turned by 90 degrees clockwise, the lower half is on the left.
+        assert (batch["image"][:, 4, 0, 2] > 200).all() and (batch["image"][:, 4, 7, 0] > 200).all()
+
+
+def test_numbers_that_json_lacks_are_named(tmp_path):
+    odd = [float("nan"), float("inf"), -float("inf"), 1.5]
+    with st.Writer(tmp_path / "data", features={"narrow": "float", "wide": "float64", "list": "float64"}) as writer:
+        for number, value in enumerate(odd):
+            sample = {"narrow": value, "wide": value, "list": [1.0, value]}
+            writer.write({"key": f"k{number}", "image": np.full((8, 8, 3), 90, np.uint8), **sample})
+    ended = run("export", tmp_path / "data", tmp_path / "tars", "--to", "webdataset")
+    assert ended.returncode == 1, ended
+    assert all(f"k{number}" in ended.stdout + ended.stderr for number in range(3)) and "NaN or infinite" in ended.stdout + ended.stderr
+    st.pack(tmp_path / "tars", tmp_path / "back", kind="webdataset")
+    assert [record["key"] for record in st.Dataset(tmp_path / "back").split("train")] == ["k3"]
+    good("export", tmp_path / "data", tmp_path / "parquet", "--to", "parquet")
+    listed = json.loads(good("ls", tmp_path / "data", "--json", "--column", "narrow", "--column", "wide"))
+    rows = {row["key"]: row["columns"] for row in listed["listed"]} if "listed" in listed else {row["key"]: row["columns"] for row in listed["records"]}
+    words = ["NaN", "Infinity", "-Infinity", 1.5]
+    for number, word in enumerate(words):
+        assert (rows[f"k{number}"]["narrow"], rows[f"k{number}"]["wide"]) == (word, word)
+        assert str(word) in good("show", tmp_path / "data", f"k{number}")

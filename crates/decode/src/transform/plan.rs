@@ -116,6 +116,25 @@ impl Plan {
         }
         point
     }
+
+    /// Returns where the result shows a point of the stored image, as [`map_point`](Self::map_point). `None` if it lies outside of the
+    /// stored image or of the result, or a step has cropped it away, also where a later one adds a border there.
+    pub fn shown_point(&self, point: [f64; 2]) -> Option<[f64; 2]> {
+        let mut size = self.geometry.output_size();
+        let mut shown = is_inside(point, self.geometry.stored).then(|| self.geometry.map(point))?;
+        for stage in &self.stages {
+            shown = is_inside(shown, size).then(|| stage.map(size, shown))?;
+            size = stage.size(size);
+        }
+        is_inside(shown, size).then_some(shown)
+    }
+}
+
+/// Returns whether a point lies in an image of a width and height, or on its edge, up to rounding.
+fn is_inside([x, y]: [f64; 2], (width, height): (u32, u32)) -> bool {
+    const ROUNDING: f64 = 1e-6;
+    let within = |at: f64, side: u32| (-ROUNDING..=f64::from(side) + ROUNDING).contains(&at);
+    within(x, width) && within(y, height)
 }
 
 impl Stage {

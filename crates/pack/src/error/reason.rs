@@ -373,6 +373,12 @@ pub enum Reason {
         /// The field.
         field: String,
     },
+    /// A number that JSON does not have, in an export to a format that has only JSON.
+    #[error("field `{field}` is NaN or infinite, which JSON does not have: export to Parquet or TFRecord")]
+    NotFinite {
+        /// The field.
+        field: String,
+    },
     /// The file of an exported record cannot be created.
     #[error("its file cannot be created")]
     CreateFile(#[source] io::Error),

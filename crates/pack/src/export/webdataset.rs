@@ -59,36 +59,42 @@ fn members<'a>(sample: &'a Sample<'_>, manifest: &Manifest) -> Result<Vec<Member
         json.insert(names::CLASS_TEXT.to_owned(), Value::from(class.as_str()));
     }
     for (name, feature) in &sample.fields {
-        match (value(*feature, manifest.dtype(name)), feature) {
+        let dtype = manifest.dtype(name);
+        match (value(*feature, dtype), feature) {
             (Some(value), _) => drop(json.insert(name.to_string(), value)),
-            (None, Feature::Bytes(list)) if list.single().is_some() => {
+            (None, Feature::Bytes(list)) if list.single().is_some() && dtype != Some(DType::Float64) => {
                 let extension = name.to_lowercase().replace(['/', '\\', '\0'], "-");
                 let extension = if taken.contains(&extension) { format!("{extension}.bin") } else { extension };
                 taken.insert(extension.clone());
                 members.push((extension, list.single().unwrap_or_default().into()));
             }
-            _ => return Err(Refusal::Record(Reason::NoText { field: name.to_string() })),
+            (None, Feature::Bytes(_)) if dtype != Some(DType::Float64) => {
+                return Err(Refusal::Record(Reason::NoText { field: name.to_string() }));
+            }
+            _ => return Err(Refusal::Record(Reason::NotFinite { field: name.to_string() })),
         }
     }
     members.push(("json".to_owned(), Value::Object(json).to_string().into_bytes().into()));
     Ok(members)
 }
 
-/// Converts a field of a type to JSON: a single value, or a list of several; `None` if a byte string is not UTF-8.
+/// Converts a field of a type to JSON: a single value, or a list of several; `None` if a byte string is not UTF-8, and for NaN and
+/// infinities, which JSON lacks.
 fn value(feature: Feature<'_>, dtype: Option<DType>) -> Option<Value> {
-    let double = |value| Number::from_f64(value).map_or(Value::Null, Value::Number);
     let logical = match (feature, dtype) {
-        (Feature::Bytes(list), Some(DType::Float64)) => list.numbers().map(|all| all.into_iter().map(double).collect()),
+        (Feature::Bytes(list), Some(DType::Float64)) => list
+            .numbers()
+            .map(|all| all.into_iter().map(|value| Number::from_f64(value).map(Value::Number)).collect::<Option<_>>()),
         (Feature::Bytes(list), Some(DType::Uint64)) => {
-            list.numbers::<u64>().map(|all| all.into_iter().map(Value::from).collect())
+            list.numbers::<u64>().map(|all| Some(all.into_iter().map(Value::from).collect()))
         }
         _ => None,
     };
     let mut all: Vec<Value> = match feature {
-        _ if logical.is_some() => logical.expect("some"),
+        _ if logical.is_some() => logical.expect("some")?,
         Feature::Empty => vec![],
         Feature::Int64(list) => list.iter().map(Value::from).collect(),
-        Feature::Float(list) => list.iter().map(float).collect(),
+        Feature::Float(list) => list.iter().map(float).collect::<Option<_>>()?,
         Feature::Bytes(list) => {
             list.iter().map(|bytes| std::str::from_utf8(bytes).ok().map(Value::from)).collect::<Option<Vec<_>>>()?
         }
@@ -101,8 +107,8 @@ fn value(feature: Feature<'_>, dtype: Option<DType>) -> Option<Value> {
 }
 
 /// Converts a 32-bit float to its shortest decimal if that has few digits, otherwise to its exact value, so that a reader infers
-/// float32; NaN and infinities, which JSON lacks, to null.
-fn float(value: f32) -> Value {
+/// float32; `None` for NaN and infinities.
+fn float(value: f32) -> Option<Value> {
     let shortest = value.to_string().parse().ok().filter(|shortest| fits_float32(*shortest));
-    Number::from_f64(shortest.unwrap_or(value.into())).map_or(Value::Null, Value::Number)
+    Number::from_f64(shortest.unwrap_or(value.into())).map(Value::Number)
 }

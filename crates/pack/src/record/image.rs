@@ -94,7 +94,9 @@ impl ImageConverter {
             Some(Resize::MaxSide(longer)) => reduce_longer(upright, longer),
             None => upright,
         };
-        let keeps = options.pixels == PixelStore::Encoded && size == upright;
+        // Images of one pack are turned upright all, or none.
+        let turns = options.resize.is_some() && info.orientation != 1;
+        let keeps = options.pixels == PixelStore::Encoded && size == upright && !turns;
         let decoding = DecodeOptions::default()
             .with_limits(options.limits)
             .with_apply_orientation(true)

@@ -47,7 +47,14 @@ def _members(
     for name, value in sample.items():
         if name in skip or value is None:
             continue
-        if name == _OBJECTS and is_objects(value):
+        if name == _OBJECTS and isinstance(value, (list, tuple, Mapping)) and not value and _OBJECTS not in (features or {}):
+            if features is None:
+                raise OptionError(
+                    "`objects` is empty in the first sample, which says what features there are: give its members, as "
+                    '{"bbox": [], "category": []}, or name the features: features={"image/object/bbox": "float", …}'
+                )
+            yield BBOX, []
+        elif name == _OBJECTS and is_objects(value):
             yield from flatten_objects(value, boxes, features).items()
         else:
             yield name, value

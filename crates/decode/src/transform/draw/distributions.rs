@@ -8,13 +8,24 @@ fn normal(random: &mut dyn Random) -> f64 {
     radius * libm::cos(std::f64::consts::TAU * random.unit())
 }
 
-/// Draws from the gamma distribution of this shape and scale 1 (Marsaglia and Tsang, "A simple method for generating gamma
+/// A number above 0 as the product of a factor and of e to a power, because the product may be too small for a float.
+struct Scaled {
+    factor: f64,
+    power: f64,
+}
+
+/// Draws from the gamma distribution of this shape, above 0, and scale 1 (Marsaglia and Tsang, "A simple method for generating gamma
 /// variables", 2000).
-fn gamma(shape: f64, random: &mut dyn Random) -> f64 {
+fn gamma(shape: f64, random: &mut dyn Random) -> Scaled {
     if shape < 1.0 {
-        let u = 1.0 - random.unit();
-        return gamma(shape + 1.0, random) * libm::exp(libm::log(u) / shape);
+        let power = libm::log(1.0 - random.unit()) / shape;
+        return Scaled { factor: gamma_from_one(shape + 1.0, random), power };
     }
+    Scaled { factor: gamma_from_one(shape, random), power: 0.0 }
+}
+
+/// Draws from the gamma distribution of this shape, at least 1.
+fn gamma_from_one(shape: f64, random: &mut dyn Random) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     // A try succeeds with a probability above 0.95.
@@ -36,11 +47,23 @@ pub fn beta(alpha: f64, random: &mut dyn Random) -> f64 {
 
 /// Draws from the symmetric Dirichlet distribution of `n` weights, which sum to 1.
 pub(crate) fn dirichlet(alpha: f64, n: usize, random: &mut dyn Random) -> Vec<f64> {
-    let weights: Vec<_> = (0..n).map(|_| gamma(alpha, random)).collect();
-    let sum: f64 = weights.iter().sum();
-    // With a tiny `alpha` every weight can underflow to 0.
-    if sum > 0.0 { weights.into_iter().map(|w| w / sum).collect() } else { vec![1.0 / n as f64; n] }
+    let drawn: Vec<_> = (0..n).map(|_| gamma(alpha, random)).collect();
+    let share = |weights: Vec<f64>| {
+        let sum: f64 = weights.iter().sum();
+        (sum > SMALLEST_SUM).then(|| weights.into_iter().map(|w| w / sum).collect())
+    };
+    share(drawn.iter().map(|w| w.factor * libm::exp(w.power)).collect())
+        .or_else(|| {
+            // With a tiny `alpha` all weights can underflow: only their quotients count.
+            let logarithm = |w: &Scaled| libm::log(w.factor) + w.power;
+            let largest = drawn.iter().map(logarithm).fold(f64::NEG_INFINITY, f64::max);
+            share(drawn.iter().map(|w| libm::exp(logarithm(w) - largest)).collect())
+        })
+        .unwrap_or_else(|| vec![1.0 / n as f64; n])
 }
+
+/// Sums of weights below this have lost digits.
+const SMALLEST_SUM: f64 = 1e-300;
 
 #[cfg(test)]
 mod tests {
@@ -77,6 +100,18 @@ mod tests {
                 (variance / expected - 1.0).abs() < 0.03,
                 "alpha {alpha}: variance {variance}, expected {expected}"
             );
+        }
+    }
+
+    /// Half of the draws are near 0 and half near 1: beta(a, a) has a probability of about 1/2 - 2.3a below 0.01.
+    #[test]
+    fn beta_of_a_tiny_alpha_is_zero_or_one() {
+        for alpha in [1e-3, 1e-4, 1e-6, 1e-12] {
+            let mut random = SplitMix(11);
+            let draws: Vec<f64> = (0..10_000).map(|_| beta(alpha, &mut random)).collect();
+            let (low, high) =
+                (draws.iter().filter(|d| **d < 0.01).count(), draws.iter().filter(|d| **d > 0.99).count());
+            assert!(low + high > 9900 && (4800..5200).contains(&low), "alpha {alpha}: {low} and {high}");
         }
     }
 

@@ -88,11 +88,14 @@ pub(crate) fn list_table(
     }
     // In a column whose type the dataset has, all numbers must fit that.
     let theirs: Vec<_> = table.columns.iter().map(|(name, dtype, _)| of_dataset(types(name), *dtype)).collect();
+    // In a column with text, all labels are names.
+    let text = found.get(LABEL).and_then(|found| found.column_type(LABEL)).filter(|dtype| *dtype == DType::Bytes);
+    let mut labels = Labels { file, classes, declared: types(LABEL).0.or(text), kind: None };
     rows(file, &nesting, |row| {
         let own = row.text(key).filter(|key| !key.is_empty());
         table.keys.push(own.ok_or_else(|| row.wrong_value(file, key, "no key"))?);
-        if let Some(labels) = &mut table.labels {
-            labels.push(label(file, &row, classes, types(LABEL).0)?);
+        if let Some(ids) = &mut table.labels {
+            ids.push(labels.id(&row)?);
         }
         for ((name, dtype, values), theirs) in table.columns.iter_mut().zip(&theirs) {
             // As text has it, not as the inferred type does.
@@ -121,31 +124,58 @@ fn of_dataset((declared, known): (Option<DType>, Option<DType>), inferred: DType
 /// What is wrong with a label that may be either.
 pub(super) const NAME_OR_ID: &str = "the name of one class and the id of another: say which, with --column label:bytes for names or --column label:int64 for ids";
 
-/// Returns the class id of a row: of a name, or of an id, as `declared` says; without it of either.
-///
-/// # Errors
-/// [`ListError::NoClass`]; [`ListError::Value`] for a number that is the name of a class, and the id of another one.
-fn label(file: &Path, row: &Row<'_>, classes: &[String], declared: Option<DType>) -> Result<Option<i64>, Error> {
-    let Some(cell) = row.cell(LABEL).filter(|cell| !cell.is_missing()) else { return Ok(None) };
-    let text = row.text(LABEL).ok_or_else(|| row.wrong_value(file, LABEL, "a label is one value"))?;
-    let unknown = || {
-        let (path, class, classes) = (file.to_owned(), text.clone(), classes.to_vec());
-        Error::List(ListError::NoClass { path, line: row.line, class, classes })
-    };
-    let named = classes.iter().position(|name| *name == text).map(|class| class as i64);
-    let id = match cell.values(DType::Int64) {
-        Some(Values::Int64(id @ 0..)) if classes.is_empty() || (id as usize) < classes.len() => Some(id),
-        _ => None,
-    };
-    let found = match declared {
-        Some(DType::Bytes) => named,
-        Some(_) => id,
-        None => match (named, id) {
-            (Some(named), Some(id)) if named != id => {
-                return Err(row.wrong_value(file, LABEL, NAME_OR_ID));
+/// What is wrong with a label that can only be a name where others can only be ids, or the other way round.
+const NAMES_AND_IDS: &str = "of another kind than the labels before it: numbers that are names of classes and numbers that are class ids; say which, with --column label:bytes for names or --column label:int64 for ids";
+
+/// What the labels of a list mean.
+struct Labels<'a> {
+    file: &'a Path,
+    classes: &'a [String],
+    /// The type that says which they are: names, or ids.
+    declared: Option<DType>,
+    /// What those so far can only be.
+    kind: Option<LabelKind>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LabelKind {
+    Name,
+    Id,
+}
+
+impl Labels<'_> {
+    /// Returns the class id of a row: of a name, or of an id, as is declared; without it of either, the same for all rows.
+    ///
+    /// # Errors
+    /// [`ListError::NoClass`]; [`ListError::Value`] for a number that is the name of a class, and the id of another one, and for one
+    /// that is another kind of label than those before.
+    fn id(&mut self, row: &Row<'_>) -> Result<Option<i64>, Error> {
+        let Some(cell) = row.cell(LABEL).filter(|cell| !cell.is_missing()) else { return Ok(None) };
+        let text = row.text(LABEL).ok_or_else(|| row.wrong_value(self.file, LABEL, "a label is one value"))?;
+        let named = self.classes.iter().position(|name| *name == text).map(|class| class as i64);
+        let id = match cell.values(DType::Int64) {
+            Some(Values::Int64(id @ 0..)) if self.classes.is_empty() || (id as usize) < self.classes.len() => Some(id),
+            _ => None,
+        };
+        let (found, kind) = match (self.declared, named, id) {
+            (Some(DType::Bytes), named, _) => (named, None),
+            (Some(_), _, id) => (id, None),
+            (None, Some(named), Some(id)) if named != id => {
+                return Err(row.wrong_value(self.file, LABEL, NAME_OR_ID));
             }
-            (named, id) => named.or(id),
-        },
-    };
-    found.map(Some).ok_or_else(unknown)
+            (None, Some(named), Some(_)) => (Some(named), None),
+            (None, Some(named), None) => (Some(named), Some(LabelKind::Name)),
+            (None, None, id) => (id, id.map(|_| LabelKind::Id)),
+        };
+        match (self.kind, kind) {
+            (Some(before), Some(kind)) if before != kind => {
+                return Err(row.wrong_value(self.file, LABEL, NAMES_AND_IDS));
+            }
+            _ => self.kind = self.kind.or(kind),
+        }
+        found.map(Some).ok_or_else(|| {
+            let (path, classes) = (self.file.to_owned(), self.classes.to_vec());
+            Error::List(ListError::NoClass { path, line: row.line, class: text, classes })
+        })
+    }
 }

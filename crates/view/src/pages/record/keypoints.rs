@@ -47,15 +47,9 @@ impl Skeletons {
 
     /// Returns where the points lie that `plan` leaves inside of the result. Names are left out, since a mirrored point has another one.
     pub(super) fn moved(&self, plan: &Plan) -> Self {
-        let (width, height) = plan.output_size();
-        let inside =
-            |at: &[f64; 2]| (0.0..=f64::from(width)).contains(&at[0]) && (0.0..=f64::from(height)).contains(&at[1]);
-        let points = self.points.iter().map(|point| plan.map_point(point.at)).filter(inside);
-        let lines = self.lines.iter().map(|ends| ends.map(|end| plan.map_point(end)));
-        Skeletons {
-            points: points.map(|at| Point { at, name: String::new() }).collect(),
-            lines: lines.filter(|ends| ends.iter().all(inside)).collect(),
-        }
+        let points = self.points.iter().filter_map(|point| plan.shown_point(point.at));
+        let lines = self.lines.iter().filter_map(|[a, b]| Some([plan.shown_point(*a)?, plan.shown_point(*b)?]));
+        Skeletons { points: points.map(|at| Point { at, name: String::new() }).collect(), lines: lines.collect() }
     }
 
     /// Returns the number of points.

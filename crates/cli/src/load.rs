@@ -50,7 +50,7 @@ pub(crate) struct LoadArguments {
     policy: Policy,
     /// Rank of this replica, from 0
     ///
-    /// [default: from the environment of torchrun, Open MPI or SLURM]
+    /// [default: from the environment of torchrun, Open MPI, MPICH or SLURM]
     #[arg(long, requires = "world", value_name = "N", help_heading = headings::REPLICAS)]
     rank: Option<u32>,
     /// Number of replicas

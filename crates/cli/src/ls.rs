@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::headings;
 use crate::open::SplitArguments;
 use crate::output::{Output, json_number};
-use crate::text;
+use crate::{show, text};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -51,7 +51,14 @@ struct Row {
     height: Option<i64>,
     bytes: Option<u32>,
     /// The values of the chosen features.
-    values: Vec<Option<Value<'static>>>,
+    values: Vec<Listed>,
+}
+
+/// What a record has of a feature.
+enum Listed {
+    Nothing,
+    One(Value<'static>),
+    Several(Vec<serde_json::Value>),
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exit> {
@@ -71,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
     let mut rows = ids.take(most);
     if arguments.json {
         // The rows are made while the document is written, so that no more than one is in memory.
-        let listed = Listed(RefCell::new(rows.map(|row| Ok(document(&row?, &arguments.columns)))));
+        let listed = Rows(RefCell::new(rows.map(|row| Ok(document(&row?, &arguments.columns)))));
         out.json(&Document { listed, records: split.len(), split: split.name() })?;
         return Ok(Exit::Success);
     }
@@ -89,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut Output) -> anyhow::Result<Exi
         let (class, key) = (text::column(&text::printable(class.as_bytes()), 16), text::printable(&row.key));
         write!(out, "{:>8}  {class} {size:>11} {bytes:>9}  {key}", row.id)?;
         for (name, value) in arguments.columns.iter().zip(&row.values) {
-            write!(out, "  {}={}", text::printable(name.as_bytes()), shown(value.as_ref()))?;
+            write!(out, "  {}={}", text::printable(name.as_bytes()), shown(value))?;
         }
         writeln!(out)?;
     }
@@ -105,9 +112,9 @@ struct Document<'a, L> {
 }
 
 /// The rows of the JSON document, serialised once. The first error ends the document before its end.
-struct Listed<I>(RefCell<I>);
+struct Rows<I>(RefCell<I>);
 
-impl<I: Iterator<Item = anyhow::Result<serde_json::Value>>> Serialize for Listed<I> {
+impl<I: Iterator<Item = anyhow::Result<serde_json::Value>>> Serialize for Rows<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut listed = serializer.serialize_seq(None)?;
         for row in &mut *self.0.borrow_mut() {
@@ -130,13 +137,14 @@ fn document(row: &Row, columns: &[String]) -> serde_json::Value {
         "id": row.id, "shard": row.shard, "key": String::from_utf8_lossy(&row.key), "label": row.label,
         "width": row.width, "height": row.height, "bytes": row.bytes,
     });
-    let value = |value: &Option<Value<'_>>| match value {
-        Some(Value::Int64(number)) => json!(number),
-        Some(Value::Float(number)) => json_number(*number),
-        Some(Value::Float64(number)) => json_number(*number),
-        Some(Value::Uint64(number)) => json!(number),
-        Some(Value::Bytes(bytes)) => json!(String::from_utf8_lossy(bytes)),
-        None => json!(null),
+    let value = |value: &Listed| match value {
+        Listed::One(Value::Int64(number)) => json!(number),
+        Listed::One(Value::Float(number)) => json_number(*number),
+        Listed::One(Value::Float64(number)) => json_number(*number),
+        Listed::One(Value::Uint64(number)) => json!(number),
+        Listed::One(Value::Bytes(bytes)) => json!(String::from_utf8_lossy(bytes)),
+        Listed::Several(values) => json!(values),
+        Listed::Nothing => json!(null),
     };
     if !columns.is_empty() {
         let values: serde_json::Map<_, _> = columns.iter().cloned().zip(row.values.iter().map(value)).collect();
@@ -145,14 +153,15 @@ fn document(row: &Row, columns: &[String]) -> serde_json::Value {
     document
 }
 
-fn shown(value: Option<&Value<'_>>) -> String {
+fn shown(value: &Listed) -> String {
     match value {
-        Some(Value::Int64(number)) => number.to_string(),
-        Some(Value::Float(number)) => number.to_string(),
-        Some(Value::Float64(number)) => number.to_string(),
-        Some(Value::Uint64(number)) => number.to_string(),
-        Some(Value::Bytes(bytes)) => text::printable(bytes),
-        None => "-".to_owned(),
+        Listed::One(Value::Int64(number)) => number.to_string(),
+        Listed::One(Value::Float(number)) => number.to_string(),
+        Listed::One(Value::Float64(number)) => number.to_string(),
+        Listed::One(Value::Uint64(number)) => number.to_string(),
+        Listed::One(Value::Bytes(bytes)) => text::printable(bytes),
+        Listed::Several(values) => text::printable(json!(values).to_string().as_bytes()),
+        Listed::Nothing => "-".to_owned(),
     }
 }
 
@@ -174,10 +183,22 @@ fn row(split: &Split, id: u64, columns: &[String]) -> anyhow::Result<Row> {
             .iter()
             .map(|name| {
                 let dtype = manifest.dtype(name).unwrap_or(DType::Bytes);
-                anyhow::Ok(shard.value(row, name)?.and_then(|value| value.of_type(dtype)).map(Value::into_owned))
+                match shard.value(row, name)?.and_then(|value| value.of_type(dtype)) {
+                    Some(value) => Ok(Listed::One(value.into_owned())),
+                    None if shard.has_values(row, name)? => several(split, id, name, dtype),
+                    None => Ok(Listed::Nothing),
+                }
             })
             .collect::<Result<_, _>>()?,
     };
     shard.check_index_readable()?;
     Ok(row)
+}
+
+/// Returns all values of a feature.
+fn several(split: &Split, id: u64, name: &str, dtype: DType) -> anyhow::Result<Listed> {
+    let record = split.get(id)?;
+    let values = record.example()?.get(name).map(|feature| show::values(&feature, Some(dtype)));
+    record.check_readable()?;
+    Ok(values.map_or(Listed::Nothing, Listed::Several))
 }

@@ -92,7 +92,7 @@ impl Arguments {
 }
 
 /// Returns the values of a feature, whose type in the manifest is `dtype`.
-fn values(feature: &Feature<'_>, dtype: Option<DType>) -> Vec<Value> {
+pub(crate) fn values(feature: &Feature<'_>, dtype: Option<DType>) -> Vec<Value> {
     let numbers: Option<Vec<Value>> = match (feature, dtype) {
         (Feature::Bytes(list), Some(DType::Float64)) => {
             list.numbers::<f64>().map(|numbers| numbers.into_iter().map(json_number).collect())

@@ -118,7 +118,7 @@ impl ResolvedColumn {
         Ok(columns)
     }
 
-    fn of(spec: &Column, splits: &Splits, known: &[Features]) -> Result<ResolvedColumn> {
+    fn of(spec: &Column, splits: &Splits, known: &[Features<'_>]) -> Result<ResolvedColumn> {
         let Column { feature, draw, multi_hot, layout } = spec;
         let (dtype, scalar) = common_type(feature, splits, known)?;
         let scalar = scalar || *draw;
@@ -460,7 +460,7 @@ fn check_names(column: &ResolvedColumn, names: &ResolvedClasses, (splits, classe
 }
 
 /// Returns the feature that holds the label in all splits; `None` if none has a label.
-fn common_label<'s>(splits: &'s Splits, known: &[Features]) -> Result<Option<&'s str>> {
+fn common_label<'s>(splits: &'s Splits, known: &[Features<'_>]) -> Result<Option<&'s str>> {
     let labels = splits.as_slice().iter().zip(known).map(|(split, known)| {
         let label = split.manifest().label.as_deref();
         (split, label.filter(|label| known.dtype(label).is_some()))
@@ -477,7 +477,7 @@ fn common_label<'s>(splits: &'s Splits, known: &[Features]) -> Result<Option<&'s
 }
 
 /// Returns the type of a feature, which all splits must have, and whether it is scalar in all of them.
-fn common_type(feature: &str, splits: &Splits, known: &[Features]) -> Result<(DType, bool)> {
+fn common_type(feature: &str, splits: &Splits, known: &[Features<'_>]) -> Result<(DType, bool)> {
     let splits = splits.as_slice();
     let types = splits.iter().zip(known).map(|(split, known)| {
         let none = || Error::NoFeature { split: describe(split), feature: feature.to_owned(), known: known.names() };

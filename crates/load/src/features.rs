@@ -30,42 +30,58 @@ pub(crate) fn check_bytes(feature: &str, what: &'static str, splits: &Splits) ->
     })
 }
 
-/// The features of a split: name, type, and whether every record holds exactly one number.
-pub(crate) struct Features {
-    features: Vec<(String, DType, bool)>,
+/// How many shards, evenly spaced, are asked whether each of their records has one value. An index in a store is a request.
+const ASKED: usize = 256;
+const ASKED_IN_STORE: usize = 16;
+
+/// The features of a split.
+pub(crate) struct Features<'s> {
+    split: &'s Split,
+    /// Name, type, and of a bare file whether its first record holds exactly one value.
+    features: Vec<(String, DType, Option<bool>)>,
 }
 
-impl Features {
-    /// Takes types from the manifest, and scalar features from an index. For bare files, which have neither, takes both
-    /// from the first record.
-    pub(crate) fn new(split: &Split) -> Self {
-        let first = (0..split.entry().shards.len()).find(|n| split.entry().shards[*n].live_records() > 0);
-        // The code that reads the column reports damage.
-        let indexed = |name: &str| first.is_some_and(|first| split.has_one_value_each(first, name).unwrap_or(false));
+impl<'s> Features<'s> {
+    /// Takes types from the manifest; for bare files, which have none, from the first record.
+    pub(crate) fn new(split: &'s Split) -> Self {
         let listed = &split.manifest().features;
-        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.dtype, indexed(&f.name))).collect();
+        let mut features: Vec<_> = listed.iter().map(|f| (f.name.clone(), f.dtype, None)).collect();
         if features.is_empty() {
-            let record = first.and_then(|_| split.get(0).ok());
+            let record = split.get(0).ok();
             let example = record.as_ref().and_then(|r| r.example().ok());
             features.extend(
-                example
-                    .iter()
-                    .flat_map(|e| e.features())
-                    .filter_map(|(name, feature)| Some((name.to_string(), feature.dtype()?, feature.count() == 1))),
+                example.iter().flat_map(|e| e.features()).filter_map(|(name, feature)| {
+                    Some((name.to_string(), feature.dtype()?, Some(feature.count() == 1)))
+                }),
             );
         }
-        Features { features }
+        Features { split, features }
     }
 
-    /// Returns the type of a feature, and whether it is scalar.
+    /// Returns the type of a feature, and whether it is scalar: every record holds exactly one value.
     pub(crate) fn dtype(&self, feature: &str) -> Option<(DType, bool)> {
-        self.features.iter().find(|(name, ..)| name == feature).map(|(_, dtype, scalar)| (*dtype, *scalar))
+        let (name, dtype, is_scalar) = self.features.iter().find(|(name, ..)| name == feature)?;
+        Some((*dtype, is_scalar.unwrap_or_else(|| has_one_value_each(self.split, name))))
     }
 
     /// Returns the names of all features.
     pub(crate) fn names(&self) -> Vec<String> {
         self.features.iter().map(|(name, ..)| name.clone()).collect()
     }
+}
+
+/// Returns whether each record has one value of a feature, by the indexes: a feature that has several in one shard is a list in all.
+fn has_one_value_each(split: &Split, feature: &str) -> bool {
+    let shards: Vec<_> =
+        (0..split.entry().shards.len()).filter(|n| split.entry().shards[*n].live_records() > 0).collect();
+    let most = if split.is_in_store() { ASKED_IN_STORE } else { ASKED };
+    let asked = shards.len().min(most);
+    let mut answers = (0..asked).map(|at| {
+        let shard = shards[at * (shards.len() - 1) / (asked - 1).max(1)];
+        split.has_one_value_each(shard, feature)
+    });
+    // The code that reads the column reports damage; the first shard must be known.
+    answers.next().is_some_and(|first| first.unwrap_or(false)) && !answers.any(|answer| matches!(answer, Ok(false)))
 }
 
 /// The error of a feature whose type does not fit a layout.

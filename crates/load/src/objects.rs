@@ -9,8 +9,8 @@ use crate::keypoints::DescribedKeypoints;
 use crate::options::{CLASS_NAMES, CLASSES, Classes, Column, Layout, Objects, View};
 use crate::splits::Splits;
 use shardtool_decode::Plan;
-use shardtool_format::{BoxUnit, LARGEST_FRACTION};
 use shardtool_format::manifest::SidesError;
+use shardtool_format::{BoxUnit, LARGEST_FRACTION};
 use shardtool_read::Split;
 
 /// What a column of a batch holds of the objects in the image.

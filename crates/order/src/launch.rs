@@ -14,6 +14,8 @@ pub enum Launcher {
     Torch,
     /// Open MPI's mpirun.
     OpenMpi,
+    /// MPICH's or Intel MPI's mpiexec, or another one that sets PMI_RANK and PMI_SIZE.
+    Mpich,
     /// SLURM's srun.
     Slurm,
     /// No launcher: the only replica.
@@ -26,6 +28,7 @@ impl fmt::Display for Launcher {
             Launcher::Given => "as given",
             Launcher::Torch => "from RANK and WORLD_SIZE",
             Launcher::OpenMpi => "from OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE",
+            Launcher::Mpich => "from PMI_RANK and PMI_SIZE",
             Launcher::Slurm => "from SLURM_PROCID and SLURM_STEP_NUM_TASKS",
             Launcher::None => "no launcher",
         })
@@ -92,10 +95,10 @@ impl Launch {
     /// Reads the environment through `lookup`, which returns a variable's value.
     ///
     /// If `given` is present, it is used: the environment then only gives the number of replicas on this machine, and is
-    /// never an error. Otherwise the innermost launcher is used: RANK and WORLD_SIZE, then Open MPI's variables, then
-    /// SLURM's. An outer launcher may differ only if it started the inner one: it is a single task, or one task for each
-    /// machine (its world size × the local world size = the world size), or fewer tasks of SLURM than processes of Open MPI,
-    /// which starts its daemons by srun; or torchrun ran (TORCHELASTIC_RUN_ID). SLURM's variables are used only in a process
+    /// never an error. Otherwise the innermost launcher is used: RANK and WORLD_SIZE, then the variables of Open MPI, of MPICH,
+    /// and of SLURM. An outer launcher may differ only if it started the inner one: it is a single task, or one task for each
+    /// machine (its world size × the local world size = the world size), or fewer tasks of SLURM than processes of Open MPI
+    /// or MPICH, which start their daemons by srun; or torchrun ran (TORCHELASTIC_RUN_ID). SLURM's variables are used only in a process
     /// that srun started (SLURM_STEP_ID), with the number of tasks of the step: a batch script and an interactive shell have
     /// SLURM_PROCID and SLURM_NTASKS as well. One variable of a pair without the other is ignored, and listed in
     /// [`Launch::ignored`].
@@ -131,8 +134,10 @@ impl Launch {
 fn local_world_of(replica: Replica, lookup: &impl Fn(&str) -> Option<String>) -> Option<u32> {
     let torch = number("LOCAL_WORLD_SIZE", lookup).ok().flatten();
     let open_mpi = || number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup).ok().flatten();
+    let mpich = || number(MPICH_LOCAL_WORLD, lookup).ok().flatten();
     let slurm = || in_slurm_step(lookup).then(|| slurm_local_world(lookup).ok().flatten()).flatten();
-    let local = torch.or_else(open_mpi).or_else(slurm).filter(|local| (1..=replica.world()).contains(local));
+    let local =
+        torch.or_else(open_mpi).or_else(mpich).or_else(slurm).filter(|local| (1..=replica.world()).contains(local));
     local.or_else(|| all_local(replica, lookup))
 }
 
@@ -166,6 +171,9 @@ struct Names {
 
 const TORCH: Names = Names { rank: "RANK", world: "WORLD_SIZE" };
 const OPEN_MPI: Names = Names { rank: "OMPI_COMM_WORLD_RANK", world: "OMPI_COMM_WORLD_SIZE" };
+const MPICH: Names = Names { rank: "PMI_RANK", world: "PMI_SIZE" };
+/// Processes on this machine, as Hydra, the launcher of MPICH and Intel MPI, sets it.
+const MPICH_LOCAL_WORLD: &str = "MPI_LOCALNRANKS";
 const SLURM: Names = Names { rank: "SLURM_PROCID", world: "SLURM_STEP_NUM_TASKS" };
 
 impl Claim {
@@ -174,9 +182,10 @@ impl Claim {
         let one_per_machine = self.local_world.is_some_and(|local| {
             tasks < self.replica.world() && u64::from(tasks) * u64::from(local) == u64::from(self.replica.world())
         });
-        // Open MPI starts its daemons by srun, on the machines other than the first.
-        let daemons =
-            self.launcher == Launcher::OpenMpi && outer.launcher == Launcher::Slurm && tasks < self.replica.world();
+        // Open MPI and MPICH start their daemons by srun, on the machines other than the first.
+        let daemons = matches!(self.launcher, Launcher::OpenMpi | Launcher::Mpich)
+            && outer.launcher == Launcher::Slurm
+            && tasks < self.replica.world();
         self.replica == outer.replica || tasks == 1 || one_per_machine || daemons
     }
 
@@ -201,6 +210,10 @@ fn claims(lookup: &impl Fn(&str) -> Option<String>, ignored: &mut Vec<Ignored>) 
     if let Some(replica) = pair(OPEN_MPI, lookup, ignored)? {
         let local = number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup)?;
         claims.push(Claim { launcher: Launcher::OpenMpi, names: OPEN_MPI, replica, local_world: local });
+    }
+    if let Some(replica) = pair(MPICH, lookup, ignored)? {
+        let local = number(MPICH_LOCAL_WORLD, lookup)?;
+        claims.push(Claim { launcher: Launcher::Mpich, names: MPICH, replica, local_world: local });
     }
     if in_slurm_step(lookup) {
         if let Some(replica) = pair(SLURM, lookup, ignored)? {

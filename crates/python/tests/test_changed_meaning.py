@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import shardtool as st
 from conftest import frame, frames
-from PIL import Image
+from PIL import Image, ImageOps
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -511,8 +511,70 @@ def test_numbers_that_json_lacks_are_named(tmp_path):
     assert [record["key"] for record in st.Dataset(tmp_path / "back").split("train")] == ["k3"]
     good("export", tmp_path / "data", tmp_path / "parquet", "--to", "parquet")
     listed = json.loads(good("ls", tmp_path / "data", "--json", "--column", "narrow", "--column", "wide"))
-    rows = {row["key"]: row["columns"] for row in listed["listed"]} if "listed" in listed else {row["key"]: row["columns"] for row in listed["records"]}
+    rows = {row["key"]: row["columns"] for row in listed["listed"]}
     words = ["NaN", "Infinity", "-Infinity", 1.5]
     for number, word in enumerate(words):
         assert (rows[f"k{number}"]["narrow"], rows[f"k{number}"]["wide"]) == (word, word)
         assert str(word) in good("show", tmp_path / "data", f"k{number}")
+
+
+@pytest.fixture
+def lists(tmp_path):
+    """A dataset of 40 records in several shards: most have one tag and one caption, four have two."""
+    with st.Writer(tmp_path / "lists", features={"tags": "int64", "caps": "bytes"}, shard_size="1KiB") as writer:
+        for number in range(40):
+            tags = [number, 100] if number % 10 == 5 else [number]
+            sample = {"tags": tags, "caps": [f"c{tag}" for tag in tags]}
+            writer.write({"key": f"{number:02}", "image": np.full((8, 8, 3), number, np.uint8), **sample})
+    dataset = st.Dataset(tmp_path / "lists")
+    assert len(list((tmp_path / "lists").glob("*.tfrecord"))) > 5
+    return dataset
+
+
+@pytest.mark.parametrize("order", [st.Sequential(), st.Shuffled(1)])
+def test_a_column_of_lists_is_one_in_all_shards(lists, order):
+    found = {}
+    for batch in st.Loader(lists.split("train"), 8, ["tags"], order=order):
+        assert batch["valid"].all()
+        ends = batch["tags"].offsets
+        for row, number in enumerate(batch["id"].tolist()):
+            found[number] = batch["tags"].values[ends[row] : ends[row + 1]].tolist()
+    assert found == {number: [number, 100] if number % 10 == 5 else [number] for number in range(40)}
+
+
+def test_conditions_do_not_pass_over_lists(lists, tmp_path):
+    for condition in ["tags=100", "tags!=100", "tags>50", "caps=c100", "caps~100"]:
+        for command in [("ls",), ("delete",), ("select", "chosen")]:
+            arguments = [command[0], lists.path, *command[1:], *(["--split", "train"] if command[0] == "select" else [])]
+            refused("several values of", *arguments, "--where", condition)
+    assert len(st.Dataset(lists.path).split("train")) == 40
+    ended = run("export", lists.path, tmp_path / "out", "--to", "parquet", "--where", "tags>=0")
+    assert ended.returncode == 1 and "several values of `tags`" in ended.stdout + ended.stderr
+    # Whether there is a value is known of lists, too.
+    for condition, count in [("tags=", 0), ("tags!=", 40)]:
+        assert len(json.loads(good("ls", lists.path, "--json", "--where", condition))["listed"]) == count
+    rows = {row["key"]: row["columns"] for row in json.loads(good("ls", lists.path, "--json", "--column", "tags", "--column", "caps"))["listed"]}
+    assert rows["05"] == {"tags": [5, 100], "caps": ["c5", "c100"]} and rows["06"] == {"tags": 6, "caps": "c6"}
+    assert 'tags=[5,100]  caps=["c5","c100"]' in good("ls", lists.path, "--column", "tags", "--column", "caps")
+
+
+def test_a_writer_takes_no_path_for_classes_and_no_image_that_is_turned(tmp_path):
+    for classes in ["names.txt", tmp_path / "names.txt", b"ab"]:
+        with pytest.raises(st.OptionError, match="`classes` is .*expected names of classes"):
+            st.Writer(tmp_path / "out", classes=classes)
+    images(tmp_path, "cat.png")
+    turned = Image.new("RGB", (8, 6), (9, 9, 9))
+    turned.getexif()[0x0112] = 6
+    with st.Writer(tmp_path / "out", classes=None) as writer:
+        with pytest.raises(st.OptionError, match="EXIF orientation 6"):
+            writer.write({"key": "a", "image": turned})
+        writer.write({"key": "b", "image": ImageOps.exif_transpose(turned)})
+        turned.getexif()[0x0112] = 1
+        writer.write({"key": "c", "image": turned})
+    sizes = [(record["features"]["image/width"], record["features"]["image/height"]) for record in st.Dataset(tmp_path / "out").split("train")]
+    assert sizes == [(6, 8), (8, 6)]
+
+
+def test_rows_that_are_boxes_are_not_samples(tmp_path):
+    rows = text(tmp_path / "boxes.csv", "ImageID,Source,LabelName,XMin,XMax,YMin,YMax", "a,x,/m/01,0.1,0.2,0.1,0.2", "a,x,/m/01,0.3,0.4,0.3,0.4")
+    refused("one row for each image", "pack", rows, tmp_path / "out")

@@ -18,6 +18,7 @@ use std::cmp::Ordering;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
+    text: String,
     name: String,
     dtype: DType,
     operator: Operator,
@@ -69,6 +70,17 @@ pub enum ConditionError {
         dtype: &'static str,
         /// As given.
         found: String,
+    },
+    /// A record with several values of the feature, or one of another type.
+    #[error(
+        "record `{key}` has several values of `{name}`, or one of another type: a condition compares one; choose such records in a \
+         program, and give their keys or ids"
+    )]
+    Several {
+        /// The feature.
+        name: String,
+        /// The key of the record.
+        key: String,
     },
     /// `~` with a number.
     #[error("~ is for text, and `{name}` is {dtype}")]
@@ -123,7 +135,12 @@ impl Condition {
             DType::Float64 => Some(Value::Float64(value.parse().map_err(|_| wrong())?)),
             DType::Uint64 => Some(Value::Uint64(value.parse().map_err(|_| wrong())?)),
         };
-        Ok(Condition { name: name.to_owned(), dtype, operator, operand })
+        Ok(Condition { text: text.to_owned(), name: name.to_owned(), dtype, operator, operand })
+    }
+
+    /// Returns the text that was parsed.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Returns the feature.

@@ -2,8 +2,8 @@
 
 use crate::condition::{Condition, ConditionError, Operator};
 use crate::{Error, Result, Shard, Split, Value};
-use shardtool_format::index;
 use shardtool_format::manifest::{DType, Manifest};
+use shardtool_format::{index, printable};
 use std::sync::Arc;
 
 /// Conditions that must all hold for a record.
@@ -49,10 +49,10 @@ impl Conditions {
         self.0.iter().map(Condition::name).filter(own).map(str::to_owned).collect()
     }
 
-    /// Returns whether a record meets all conditions.
+    /// Returns whether a record meets all conditions. Several values of a feature are not the lack of one, and not compared.
     ///
     /// # Errors
-    /// Those of [`Shard::value`] and [`Shard::key`].
+    /// [`Error::Condition`] for a value that is to be compared with several; those of [`Shard::value`] and [`Shard::key`].
     pub fn hold(&self, shard: &Arc<Shard>, row: u64) -> Result<bool> {
         for condition in &self.0 {
             let value = match condition.name() {
@@ -63,11 +63,20 @@ impl Conditions {
                 }
                 name => shard.value(row, name)?.and_then(|value| value.of_type(condition.dtype())),
             };
-            // Several values are not the lack of one.
-            let several =
-                value.is_none() && condition.operand().is_none() && shard.has_values(row, condition.name())?;
-            let holds =
-                if several { condition.operator() == Operator::NotEqual } else { condition.holds(value.as_ref()) };
+            let is_feature = ![index::KEY, index::IMAGE_LENGTH].contains(&condition.name());
+            let several = value.is_none() && is_feature && shard.has_values(row, condition.name())?;
+            let holds = match (several, condition.operand()) {
+                (true, Some(_)) => {
+                    let (name, key) = (
+                        condition.name().to_owned(),
+                        printable(&String::from_utf8_lossy(&shard.key(row)?)).into_owned(),
+                    );
+                    let source = ConditionError::Several { name, key };
+                    return Err(Error::Condition { condition: condition.text().to_owned(), source });
+                }
+                (true, None) => condition.operator() == Operator::NotEqual,
+                (false, _) => condition.holds(value.as_ref()),
+            };
             if !holds {
                 return Ok(false);
             }

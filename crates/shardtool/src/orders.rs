@@ -187,7 +187,7 @@ pub use shardtool_order::rarest_labels;
 /// ```
 pub use shardtool_order::Replica;
 
-/// Reads rank and world size from what torchrun, Open MPI or SLURM set.
+/// Reads rank and world size from what torchrun, Open MPI, MPICH or SLURM set.
 ///
 /// ```
 /// use shardtool::Launch;

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 fn shardtool(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
     command.args(arguments).current_dir(folder).envs(environment.iter().copied());
-    for name in ["RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"] {
+    for name in ["RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"] {
         command.env_remove(name);
     }
     command.output().unwrap()

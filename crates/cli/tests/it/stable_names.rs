@@ -11,7 +11,7 @@ use std::process::Command;
 fn shardtool(folder: &Path, arguments: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shardtool"));
     command.args(arguments.split_whitespace()).current_dir(folder);
-    for name in ["RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"] {
+    for name in ["RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"] {
         command.env_remove(name);
     }
     let output = command.output().unwrap();

@@ -305,7 +305,9 @@ pub enum SampleError {
         feature: &'static str,
     },
     /// A feature has a different number of values than its column takes.
-    #[error("feature `{feature}` holds {found} values, but its column takes {expected}")]
+    #[error(
+        "feature `{feature}` holds {found} values, but its column takes {expected}: `multi_hot` delivers all class ids, `draw` one of several values"
+    )]
     Values {
         /// The feature.
         feature: String,

@@ -32,8 +32,8 @@ pub struct Column {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Layout {
-    /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the index of the first
-    /// shard, for bare files by their first record.
+    /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the indexes of
+    /// all shards, of 256 at most (16 in a store), evenly spaced; for bare files by their first record.
     #[default]
     Auto,
     /// `width` numbers per record: `[N, width]`, or `[N]` if `width` is 1.

@@ -11,7 +11,7 @@ use shardtool_order::Policy;
 #[non_exhaustive]
 pub struct Replicas {
     /// Number of this process, from 0. Default: from `torch.distributed` if it is initialised, else from the environment (torchrun,
-    /// Open MPI, SLURM steps).
+    /// Open MPI, MPICH, SLURM steps).
     #[schemars(extend("x-positional" = true))]
     pub rank: Option<u32>,
     /// Number of processes; given with `rank` only.

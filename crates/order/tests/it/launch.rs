@@ -14,6 +14,8 @@ fn found(variables: &[(&str, &str)]) -> (u32, u32, Option<u32>, Launcher) {
 const TORCH: [(&str, &str); 3] = [("RANK", "11"), ("WORLD_SIZE", "32"), ("LOCAL_WORLD_SIZE", "8")];
 const MPI: [(&str, &str); 3] =
     [("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "2")];
+// As Hydra sets them, with which mpiexec of MPICH and Intel MPI starts processes.
+const MPICH: [(&str, &str); 3] = [("PMI_RANK", "5"), ("PMI_SIZE", "6"), ("MPI_LOCALNRANKS", "3")];
 const SLURM: [(&str, &str); 5] = [
     ("SLURM_PROCID", "7"),
     ("SLURM_STEP_NUM_TASKS", "11"),
@@ -34,7 +36,12 @@ fn each_launcher_alone() {
     assert_eq!(found(&TORCH), (11, 32, Some(8), Launcher::Torch));
     assert_eq!(found(&TORCH[..2]), (11, 32, None, Launcher::Torch));
     assert_eq!(found(&MPI), (3, 4, Some(2), Launcher::OpenMpi));
+    assert_eq!(found(&MPICH), (5, 6, Some(3), Launcher::Mpich));
+    assert_eq!(found(&MPICH[..2]), (5, 6, None, Launcher::Mpich));
     assert_eq!(found(&SLURM), (7, 11, Some(3), Launcher::Slurm));
+    // `srun --mpi=pmi2` sets those of MPICH as well.
+    let pmi = [&SLURM[..], &[("PMI_RANK", "7"), ("PMI_SIZE", "11")]].concat();
+    assert_eq!(found(&pmi), (7, 11, Some(3), Launcher::Mpich));
     assert_eq!(found(&[&SLURM[..], &[("SLURM_STEP_TASKS_PER_NODE", "2(x4),1")]].concat()).2, Some(2));
 }
 

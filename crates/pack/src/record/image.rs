@@ -2,8 +2,8 @@
 
 use crate::{JpegLayout, Options, PixelStore, Reason, Resize};
 use shardtool_decode::{
-    self as decode, DecodeBudget, DecodeOptions, Depth, EncodedImage, Format, ImageInfo, Orientation, Pixels, encode_jpeg, encode_raw_zstd,
-    reduce_longer, reduce_shorter, resize, strip_metadata,
+    self as decode, DecodeBudget, DecodeOptions, Depth, EncodedImage, Format, ImageInfo, Orientation, Pixels,
+    encode_jpeg, encode_raw_zstd, reduce_longer, reduce_shorter, resize, strip_metadata,
 };
 use shardtool_host::scratch_pool::Admitted;
 use std::borrow::Cow;

@@ -42,7 +42,7 @@ class Launch(NamedTuple):
 
 def resolve(rank: int | None, world_size: int | None) -> Launch:
     """Returns the given rank and world size, else those of torch.distributed if it is initialised, else those of the
-    environment (torchrun, Open MPI, SLURM)."""
+    environment (torchrun, Open MPI, MPICH, SLURM)."""
     if rank is None:
         distributed = getattr(sys.modules.get("torch"), "distributed", None)
         if distributed is not None and distributed.is_available() and distributed.is_initialized():

@@ -112,7 +112,7 @@ class Loader(Generic[T, B]):
         `BadSamples(on_bad, max_bad=...)`, which also says how many end the run.
     replica
         `Replica(rank, world_size)`: which part of an epoch this process takes, and how replicas share it. Default: from
-        `torch.distributed` if it is initialised, else from the environment (torchrun, Open MPI, SLURM steps).
+        `torch.distributed` if it is initialised, else from the environment (torchrun, Open MPI, MPICH, SLURM steps).
     memory
         Bytes, or text such as `"4GiB"`, for batches (also those that the consumer holds) and decoding; kept
         exactly. Default: memory for two batches ahead, at most half of what the container leaves this process; if the

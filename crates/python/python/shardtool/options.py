@@ -835,7 +835,7 @@ class Replica(Option):
     ----------
     rank
         Number of this process, from 0. Default: from `torch.distributed` if it is initialised, else from the environment
-        (torchrun, Open MPI, SLURM steps).
+        (torchrun, Open MPI, MPICH, SLURM steps).
     world_size
         Number of processes; given with `rank` only.
     local_replicas

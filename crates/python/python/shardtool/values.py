@@ -18,6 +18,8 @@ __all__ = ["Kind", "convert_features", "infer_features", "to_image"]
 _FIXED = (BBOX,)
 #: Features that are float32 (format-spec.md), whatever holds their numbers exactly.
 _FLOAT32 = (AREA, BBOX, KEYPOINTS)
+#: The number of the EXIF tag that says how an image is turned to be shown, 1 to 8.
+_EXIF_ORIENTATION = 0x0112
 #: The member of a sample that describes the objects in its image.
 _OBJECTS = "objects"
 
@@ -278,6 +280,12 @@ def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
 
 def _of_pil(image: Any) -> Any:
     """Converts a PIL image to a mode whose array is uint8."""
+    orientation = image.getexif().get(_EXIF_ORIENTATION, 1) if hasattr(image, "getexif") else 1
+    if orientation in range(2, 9):
+        raise OptionError(
+            f"`image`: a PIL image with EXIF orientation {orientation}, which its pixels lack: give the bytes of the file, or "
+            "`PIL.ImageOps.exif_transpose(image)` for the image as shown"
+        )
     if image.mode in ("L", "LA", "RGB", "RGBA"):
         return image
     if image.mode in ("I", "F") or image.mode.startswith("I;"):

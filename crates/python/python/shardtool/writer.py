@@ -114,7 +114,7 @@ class Writer:
         split: str = "train",
         *,
         features: Mapping[str, Kind | Array] | None = None,
-        classes: Iterable[str] = (),
+        classes: Iterable[str] | None = None,
         labels: bool | None = None,
         images: bool | None = None,
         boxes: Boxes = "xywh",
@@ -142,7 +142,9 @@ class Writer:
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
         checked(keypoints)
-        self._options = {**options, "classes": list(classes)}
+        if isinstance(classes, (str, bytes, os.PathLike)):
+            raise OptionError(f"`classes` is {classes!r}: expected names of classes, such as [\"cat\", \"dog\"]")
+        self._options = {**options, "classes": [] if classes is None else list(classes)}
         self._features: dict[str, Kind | Array] | None = None
         if features is not None:
             # Those of a dataset have the ones that the writer makes.

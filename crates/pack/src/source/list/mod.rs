@@ -31,6 +31,8 @@ const PATH: &str = "path";
 /// Common names of a column of image paths, to detect a misnamed [`PATH`].
 const IMAGE_NAMES: [&str; 10] =
     ["file", "filename", "file_name", "filepath", "file_path", "image", "image_file", "image_path", "img", "img_path"];
+/// Columns of lists with a row for each box, as Open Images has them, in any case of letters.
+const EDGES: [&str; 4] = ["xmin", "xmax", "ymin", "ymax"];
 /// Ends of names that are those of images, and of no column.
 const IMAGE_EXTENSIONS: [&str; 6] = ["jpg", "jpeg", "png", "webp", "tif", "tiff"];
 /// Column with the key. Default: the path.
@@ -383,6 +385,12 @@ impl Scan {
             let problem =
                 "the list has no column `path`; if this column holds the paths of images, rename it to `path`";
             return Err(column(name, problem));
+        }
+        let of_box = |edge: &&str| columns.keys().any(|name| name.eq_ignore_ascii_case(edge));
+        if !columns.contains_key(PATH) && EDGES.iter().all(|edge| of_box(&edge)) {
+            let problem = "each row is a box, and the list has no column `path`: give one row for each image, with `path` and its boxes \
+                 in `objects`";
+            return Err(column(EDGES[0], problem));
         }
         let is_image = |name: &&String| {
             let (_, extension) = name.rsplit_once('.').unwrap_or_default();

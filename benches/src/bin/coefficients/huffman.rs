@@ -98,11 +98,11 @@ impl Codes {
             // 57 bits are at least five codes.
             let mut held: [u64; STREAMS] = std::array::from_fn(|stream| bits(stream, at[stream]));
             for symbol in first..first + 4 {
-                for stream in 0..STREAMS {
-                    let entry = table[(held[stream] >> (64 - BITS)) as usize];
-                    parts[stream][symbol] = entry as u8;
-                    held[stream] <<= entry >> 8;
-                    at[stream] += usize::from(entry >> 8);
+                for ((part, held), at) in parts.iter_mut().zip(&mut held).zip(&mut at) {
+                    let entry = table[(*held >> (64 - BITS)) as usize];
+                    part[symbol] = entry as u8;
+                    *held <<= entry >> 8;
+                    *at += usize::from(entry >> 8);
                 }
             }
         }

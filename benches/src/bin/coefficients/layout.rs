@@ -121,7 +121,7 @@ impl Layout {
         for k in (1..64).filter(|k| block[*k] != 0) {
             symbols.extend((0..(k - next) / 16).map(|_| 0xf0));
             let size = size_of(block[k]);
-            symbols.push(((k - next) % 16 << 4) as u8 | size as u8);
+            symbols.push((((k - next) % 16) << 4) as u8 | size as u8);
             streams.wide.push(block[k]);
             streams.magnitude_bits += size as usize;
             next = k + 1;

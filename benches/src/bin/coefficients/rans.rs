@@ -56,11 +56,11 @@ impl Model {
     /// Changes a state by a symbol.
     fn put(&self, state: &mut u32, symbol: u8, words: &mut Vec<u16>) {
         let (frequency, start) = (self.frequency[usize::from(symbol)], self.start[usize::from(symbol)]);
-        if u64::from(*state) >= u64::from(LOW >> BITS << 16) * u64::from(frequency) {
+        if u64::from(*state) >= u64::from((LOW >> BITS) << 16) * u64::from(frequency) {
             words.push(*state as u16);
             *state >>= 16;
         }
-        *state = (*state / frequency << BITS) + *state % frequency + start;
+        *state = ((*state / frequency) << BITS) + *state % frequency + start;
     }
 }
 

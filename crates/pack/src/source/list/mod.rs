@@ -387,7 +387,7 @@ impl Scan {
             return Err(column(name, problem));
         }
         let of_box = |edge: &&str| columns.keys().any(|name| name.eq_ignore_ascii_case(edge));
-        if !columns.contains_key(PATH) && EDGES.iter().all(|edge| of_box(&edge)) {
+        if !columns.contains_key(PATH) && EDGES.iter().all(of_box) {
             let problem = "each row is a box, and the list has no column `path`: give one row for each image, with `path` and its boxes \
                  in `objects`";
             return Err(column(EDGES[0], problem));

@@ -22,6 +22,7 @@
 //! | `device` | CUDA devices, for `info` and `bench` |
 //! | `view`, `report` | show a dataset in a browser; write a report of it (feature `view`) |
 //! | `demo` | generates photographs, packs, verifies and reads them |
+//! | `manual` | `completions`, `man`: what a shell and `man` show of the command line |
 //! | `open`, `load`, `schedule`, `entries`, `choice`, `float_range`, `several_values` | arguments that several subcommands share |
 //! | `headings` | headings of the options in `--help` |
 //! | `exit` | exit statuses, and how errors are printed |
@@ -52,6 +53,7 @@ mod info;
 mod interrupt;
 mod load;
 mod ls;
+mod manual;
 mod open;
 mod output;
 mod pack;
@@ -127,6 +129,8 @@ enum Command {
     #[cfg(feature = "view")]
     Report(report::Arguments),
     Demo(demo::Arguments),
+    Completions(manual::CompletionsArguments),
+    Man(manual::ManArguments),
 }
 
 /// Runs the command line and returns its exit status: 0 for success, 1 for a finding, 2 if the command could not run.
@@ -206,5 +210,7 @@ fn dispatch(command: Command, out: &mut Output) -> anyhow::Result<Exit> {
         #[cfg(feature = "view")]
         Command::Report(arguments) => report::run(&arguments, out),
         Command::Demo(arguments) => demo::run(&arguments, out),
+        Command::Completions(arguments) => manual::completions(&arguments, Arguments::command(), out),
+        Command::Man(arguments) => manual::man(&arguments, Arguments::command(), out),
     }
 }

@@ -67,6 +67,7 @@ fn every_command_of_the_documents_runs() {
         ("docs/migrate.md", 6),
         ("docs/change.md", 34),
         ("docs/in-place.md", 5),
+        ("docs/faq.md", 2),
     ] {
         let text = std::fs::read_to_string(root.join(document)).unwrap();
         let commands = commands(&text);

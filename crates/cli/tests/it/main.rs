@@ -19,6 +19,7 @@ mod help;
 mod index_and_export_to_stores;
 mod interrupt;
 mod made;
+mod manual;
 mod options;
 mod pack_from_stores;
 mod pack_to_stores;

@@ -128,7 +128,7 @@ impl Coefficients {
         let (mut bits, mut before) = (Bits { bytes: data, at: 0 }, vec![0i16; planes.len()]);
         for (row, column) in (0..rows).flat_map(|row| (0..across).map(move |column| (row, column))) {
             for (number, &(h, v)) in sampling.iter().enumerate() {
-                // The first component has tables of its own; DC and AC alternate in what `transcode` writes.
+                // The first component has two tables, the others two; DC and AC alternate in what `transcode` writes.
                 let pair = usize::from(number > 0);
                 for (y, x) in (0..v).flat_map(|y| (0..h).map(move |x| (y, x))) {
                     let at = (row * v + y) * planes[number].across + column * h + x;

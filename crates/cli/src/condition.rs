@@ -12,7 +12,8 @@ pub(crate) struct WhereArgument {
     /// Take only records for which this holds
     ///
     /// CONDITION is FEATURE, one of = != < <= > >= ~, and a value, such as source=flickr; ~ finds text that contains it. Without
-    /// a value, = finds records that lack the number. May be repeated: all must hold.
+    /// a value, = finds records that lack the number. May be repeated: all must hold. A record with several values of FEATURE is
+    /// an error.
     #[arg(long = "where", value_name = "CONDITION", help_heading = headings::RECORDS)]
     conditions: Vec<String>,
 }

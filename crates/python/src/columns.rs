@@ -134,6 +134,26 @@ impl Columns {
         py.import("shardtool.columns")?.call_method1("arrow", (self.all_buffers(py, name)?,))
     }
 
+    /// Returns columns, by default all, as a `pyarrow.Table`.
+    #[pyo3(signature = (names=None, /))]
+    fn table<'py>(&self, py: Python<'py>, names: Option<Vec<String>>) -> PyResult<Bound<'py, PyAny>> {
+        let columns = PyDict::new(py);
+        for name in names.map_or_else(|| self.names(py), Ok)? {
+            columns.set_item(&name, self.all_buffers(py, &name)?)?;
+        }
+        py.import("shardtool.columns")?.call_method1("table", (columns,))
+    }
+
+    /// Returns all columns as a stream of Arrow's C interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.table(py, None)?.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.names(py)?.len())
     }

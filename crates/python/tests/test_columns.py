@@ -117,3 +117,51 @@ def test_single_values_are_read_by_their_ranges(tmp_path: Path) -> None:
     with pytest.raises(st.DamageError) as caught:
         damaged.values(0, "frames", [2])
     assert caught.value.name == "DataCrc"
+
+
+def test_all_columns_are_a_table_that_arrow_reads(split: st.Split) -> None:
+    table = split.columns.table()
+    table.validate(full=True)
+    assert table.column_names == sorted(KINDS) == split.columns.keys()
+    assert table["caption"].type == pa.large_string() and table["caption"].to_pylist() == [row["caption"] for row in ROWS]
+    for name in ("count", "score"):
+        assert table[name].to_pylist() == split.columns.arrow(name).to_pylist()
+    # Without a copy, also of texts.
+    assert all(addresses(table[name]) == addresses(split.columns.arrow(name)) for name in KINDS)
+    # As programs read it that know nothing of the module.
+    reader = pa.RecordBatchReader.from_stream(split.columns)
+    assert reader.read_all() == table
+    assert split.columns.table(["score"]).column_names == ["score"]
+    with pytest.raises(st.ColumnError, match="no column `scores`"):
+        split.columns.table(["scores"])
+
+
+def test_a_table_has_bytes_where_they_are_no_text_and_names_what_a_shard_lacks(tmp_path: Path) -> None:
+    kinds = {"code": "bytes", "tags": "int64"}
+    with st.Writer(tmp_path / "data", "train", features=kinds, images=False, labels=False, shard_size=130) as writer:
+        for number in range(8):
+            writer.write({"key": str(number), "code": b"\xff" if number == 5 else b"a", "tags": [1, 2] if number == 5 else 1})
+    columns = st.Dataset(tmp_path / "data")["train"].columns
+    assert columns.table(["code"])["code"].to_pylist() == [b"\xff" if number == 5 else b"a" for number in range(8)]
+    with pytest.raises(st.ColumnError, match="train-0000.*no column `tags`, since a record has several values"):
+        columns.table()
+
+
+def test_duckdb_and_polars_read_the_columns(tmp_path: Path) -> None:
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    with st.Writer(tmp_path / "data", "train", features={"group": "bytes", "x": "float64"}, images=False, labels=False, shard_size=4000) as writer:
+        for number in range(1000):
+            x = {} if number % 11 == 0 else {"x": number / 3}
+            writer.write({"key": f"{number}", "group": f"g{number % 7}", **x})
+    split = st.Dataset(tmp_path / "data")["train"]
+    assert len(split.shards) > 3
+    columns = split.columns
+    wanted = {f"g{group}": [n / 3 for n in range(group, 1000, 7) if n % 11] for group in range(7)}
+    found = duckdb.sql('select "group", count(*), count(x), max(x) from columns group by "group" order by "group"').fetchall()
+    assert found == [(name, len(range(int(name[1:]), 1000, 7)), len(values), max(values)) for name, values in sorted(wanted.items())]
+    frame = polars.DataFrame(columns)
+    assert frame.height == 1000 and frame["x"].null_count() == len(range(0, 1000, 11))
+    high = frame.with_row_index("id").filter((polars.col("group") == "g3") & (polars.col("x") > 300))["id"].to_list()
+    assert high == [n for n in range(3, 1000, 7) if n % 11 and n / 3 > 300]
+    batch = next(iter(st.Loader(split, len(high), ["x"], source=st.Subset(high), order=st.Sequential())))
+    assert batch["x"].tolist() == [n / 3 for n in high]

@@ -86,6 +86,14 @@ class Columns:
         """Returns a `pyarrow.ChunkedArray` with one chunk per shard: int64, float32 or large_binary, null where a record
         has no value. Its buffers are the mapped indexes, without a copy. Needs pyarrow."""
 
+    def table(self, names: Sequence[str] | None = None, /) -> Any:
+        """Returns columns, by default all, as a `pyarrow.Table` with a chunk for each shard, as `arrow` does; byte strings are
+        texts (large_string) if all of their column are UTF-8. Raises `ColumnError` for one that the index of a shard lacks:
+        name the others. Needs pyarrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Returns all columns, as `table` does, for programs that read Arrow's C interface, such as DuckDB and Polars."""
+
     def __len__(self, /) -> int: ...
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self, /) -> Iterator[str]: ...

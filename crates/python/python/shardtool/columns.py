@@ -114,3 +114,18 @@ def arrow(shards: list[Buffers]) -> Any:
         buffers = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
         chunks.append(pa.Array.from_buffers(kind, column.rows, buffers))
     return pa.chunked_array(chunks)
+
+
+def table(columns: dict[str, list[Buffers]]) -> Any:
+    """Returns columns as a ``pyarrow.Table``; byte strings are texts if all of their column are UTF-8. No value is copied."""
+    pa: Any = import_module("pyarrow")
+
+    def text(column: Any) -> Any:
+        if not pa.types.is_large_binary(column.type):
+            return column
+        try:
+            return column.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            return column
+
+    return pa.table({name: text(arrow(shards)) for name, shards in columns.items()})

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::output::Output;
 use anyhow::Context;
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 use std::path::PathBuf;
 
 /// Print a script that completes commands, options and their values in a shell
@@ -32,12 +32,15 @@ pub(crate) fn completions(
     mut program: clap::Command,
     out: &mut Output,
 ) -> anyhow::Result<Exit> {
-    clap_complete::generate(arguments.shell, &mut program, "shardtool", out);
+    program.set_bin_name("shardtool");
+    program.build();
+    arguments.shell.try_generate(&program, out)?;
     Ok(Exit::Success)
 }
 
 /// Runs `man` for the program's command line.
 pub(crate) fn man(arguments: &ManArguments, program: clap::Command, out: &mut Output) -> anyhow::Result<Exit> {
+    let program = program.disable_help_subcommand(true);
     match &arguments.out {
         Some(folder) => {
             let failed = || format!("cannot write manual pages to {}", folder.display());

@@ -211,12 +211,14 @@ fn claims(lookup: &impl Fn(&str) -> Option<String>, ignored: &mut Vec<Ignored>) 
         let local = number("OMPI_COMM_WORLD_LOCAL_SIZE", lookup)?;
         claims.push(Claim { launcher: Launcher::OpenMpi, names: OPEN_MPI, replica, local_world: local });
     }
-    if let Some(replica) = pair(MPICH, lookup, ignored)? {
+    let step = if in_slurm_step(lookup) { pair(SLURM, lookup, ignored)? } else { None };
+    // With PMI2, srun sets the variables of MPICH as well.
+    if let Some(replica) = pair(MPICH, lookup, ignored)?.filter(|replica| Some(*replica) != step) {
         let local = number(MPICH_LOCAL_WORLD, lookup)?;
         claims.push(Claim { launcher: Launcher::Mpich, names: MPICH, replica, local_world: local });
     }
     if in_slurm_step(lookup) {
-        if let Some(replica) = pair(SLURM, lookup, ignored)? {
+        if let Some(replica) = step {
             let local = slurm_local_world(lookup)?;
             claims.push(Claim { launcher: Launcher::Slurm, names: SLURM, replica, local_world: local });
         }

@@ -162,6 +162,18 @@ def with_centre_in_crops(row):
     return left
 
 
+def shown(row):
+    """Returns which points lie in the image after each stage, and which so near to an edge that rounding decides. Albumentations keeps a
+    point that a crop leaves outside, and a later border may hold it. The loader drops it."""
+    inside, near = True, False
+    for count in range(len(row.plan["stages"]) + 1):
+        found = apply(transforms({**row.plan, "stages": row.plan["stages"][:count]}), row.sample)
+        points, size = found["keypoints"].reshape(-1, POINTS, 2), found["mask"].shape[::-1]
+        inside &= ((points >= 0) & (points < size)).all(-1)
+        near |= (abs(points) < CLOSE).any(-1) | (abs(points - size) < CLOSE).any(-1)
+    return inside, near
+
+
 def compare(row):
     """Compares one row. Returns how many objects, points, labels, ties of labels and different labels were compared."""
     context, sample = row.context, row.sample
@@ -178,9 +190,7 @@ def compare(row):
     for number in boxes.keys() & mine.keys():
         np.testing.assert_allclose(mine[number], boxes[number], rtol=0, atol=CLOSE, err_msg=f"{context}")
     points = theirs["keypoints"].reshape(-1, POINTS, 2)[row.numbers]
-    size = ours.shape[::-1]
-    inside = ((points >= 0) & (points < size)).all(-1)
-    near = (abs(points) < CLOSE).any(-1) | (abs(points - size) < CLOSE).any(-1)
+    inside, near = (found[row.numbers] for found in shown(row))
     assert ((row.points[..., 2] > 0) == inside)[~near].all(), (points, row.points, context)
     seen = inside & ~near
     np.testing.assert_allclose(row.points[seen][:, :2], points[seen], rtol=0, atol=CLOSE, err_msg=f"{context}")
@@ -243,7 +253,7 @@ def test_takes_the_upper_left_pixel_in_resizes_of_label_maps(sample, ours):
 
 
 def test_drops_points_that_a_later_step_brings_back(sample, ours):
-    assert len(ours(st.CornerCrop(4, "top_left"), st.Pad((0, 0, 6, 4)))[2]) == 4
+    assert len(ours(st.CornerCrop(4, "top_left"), st.Pad((0, 0, 6, 4)))[2]) == 2
     steps = [A.Crop(0, 0, 4, 4), A.Pad((0, 0, 6, 4))]
     assert len(apply(steps, sample)["keypoints"]) == 4
     assert len(apply(steps, sample, remove_invisible=True)["keypoints"]) == 2

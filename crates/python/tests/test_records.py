@@ -150,4 +150,7 @@ def test_an_empty_condition_finds_records_without_a_number(tmp_path):
         command = [sys.executable, "-m", "shardtool", "ls", str(tmp_path / "d"), "--where", condition, "--json"]
         return [record["key"] for record in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["listed"]]
 
-    assert keys("n=") == ["none"] and keys("n!=") == ["one", "two"] and keys("n=1") == ["one"]
+    assert keys("n=") == ["none"] and keys("n!=") == ["one", "two"]
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        keys("n=1")
+    assert b"record `two` has several values of `n`" in refused.value.stderr

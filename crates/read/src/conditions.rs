@@ -49,39 +49,48 @@ impl Conditions {
         self.0.iter().map(Condition::name).filter(own).map(str::to_owned).collect()
     }
 
-    /// Returns whether a record meets all conditions. Several values of a feature are not the lack of one, and not compared.
+    /// Returns whether a record meets all conditions.
+    ///
+    /// # Errors
+    /// Those of [`Condition::holds_in`], if the other conditions hold.
+    pub fn hold(&self, shard: &Arc<Shard>, row: u64) -> Result<bool> {
+        let mut refused = None;
+        for condition in &self.0 {
+            match condition.holds_in(shard, row) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        refused.map_or(Ok(true), Err)
+    }
+}
+
+impl Condition {
+    /// Returns whether a record meets the condition. Several values of a feature are not the lack of one, and not compared.
     ///
     /// # Errors
     /// [`Error::Condition`] for a value that is to be compared with several; those of [`Shard::value`] and [`Shard::key`].
-    pub fn hold(&self, shard: &Arc<Shard>, row: u64) -> Result<bool> {
-        for condition in &self.0 {
-            let value = match condition.name() {
-                index::KEY => Some(Value::Bytes(shard.key(row)?)),
-                index::IMAGE_LENGTH => {
-                    let length = shard.column::<u32>(index::IMAGE_LENGTH)?.and_then(|lengths| lengths.get(row));
-                    length.map(|length| Value::Int64(length.into()))
-                }
-                name => shard.value(row, name)?.and_then(|value| value.of_type(condition.dtype())),
-            };
-            let is_feature = ![index::KEY, index::IMAGE_LENGTH].contains(&condition.name());
-            let several = value.is_none() && is_feature && shard.has_values(row, condition.name())?;
-            let holds = match (several, condition.operand()) {
-                (true, Some(_)) => {
-                    let (name, key) = (
-                        condition.name().to_owned(),
-                        printable(&String::from_utf8_lossy(&shard.key(row)?)).into_owned(),
-                    );
-                    let source = ConditionError::Several { name, key };
-                    return Err(Error::Condition { condition: condition.text().to_owned(), source });
-                }
-                (true, None) => condition.operator() == Operator::NotEqual,
-                (false, _) => condition.holds(value.as_ref()),
-            };
-            if !holds {
-                return Ok(false);
+    pub fn holds_in(&self, shard: &Arc<Shard>, row: u64) -> Result<bool> {
+        let value = match self.name() {
+            index::KEY => Some(Value::Bytes(shard.key(row)?)),
+            index::IMAGE_LENGTH => {
+                let length = shard.column::<u32>(index::IMAGE_LENGTH)?.and_then(|lengths| lengths.get(row));
+                length.map(|length| Value::Int64(length.into()))
             }
+            name => shard.value(row, name)?.and_then(|value| value.of_type(self.dtype())),
+        };
+        let is_feature = ![index::KEY, index::IMAGE_LENGTH].contains(&self.name());
+        let several = value.is_none() && is_feature && shard.has_values(row, self.name())?;
+        match (several, self.operand()) {
+            (true, Some(_)) => {
+                let key = printable(&String::from_utf8_lossy(&shard.key(row)?)).into_owned();
+                let source = ConditionError::Several { name: self.name().to_owned(), key };
+                Err(Error::Condition { condition: self.text().to_owned(), source })
+            }
+            (true, None) => Ok(self.operator() == Operator::NotEqual),
+            (false, _) => Ok(self.holds(value.as_ref())),
         }
-        Ok(true)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Conditions on columns of the indexes, such as `image/width>=500`, as the URL states them.
 
 use crate::columns::{Cell, Column, Values};
-use shardtool_read::{Operator, Value};
+use shardtool_format::Chain;
+use shardtool_read::{Operator, Shard, Value};
+use std::sync::Arc;
 
 /// A condition on one column.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,22 @@ impl Condition {
     #[inline]
     pub(crate) fn holds(&self, value: Option<Cell<'_>>) -> bool {
         self.condition.holds(value.map(Value::from).as_ref())
+    }
+
+    /// Keeps those rows whose value in the record meets the condition, where the index has no column of them.
+    ///
+    /// # Errors
+    /// A message for the user: a record has several values.
+    pub(crate) fn retain_by_records(&self, shard: &Arc<Shard>, rows: &mut Vec<u32>) -> Result<(), String> {
+        let mut problem = None;
+        rows.retain(|row| {
+            problem.is_none()
+                && self.condition.holds_in(shard, (*row).into()).unwrap_or_else(|error| {
+                    problem = Some(Chain(&error).to_string());
+                    false
+                })
+        });
+        problem.map_or(Ok(()), Err)
     }
 
     /// Keeps those rows whose value meets the condition.

@@ -189,12 +189,20 @@ impl Criteria {
             found.dedup();
             found
         };
+        let deleted = split.deleted_rows(number).map_err(|e| e.to_string())?;
         for condition in &self.conditions {
-            condition.retain(&values(&condition.column)?, &mut rows);
+            match values(&condition.column)? {
+                // No record has a value, or one has several, or a long one.
+                Values::Absent if condition.column.source == Source::Feature => {
+                    rows.retain(|row| deleted.as_ref().is_none_or(|deleted| deleted.rank((*row).into()).is_some()));
+                    condition.retain_by_records(&shard, &mut rows)?;
+                }
+                values => condition.retain(&values, &mut rows),
+            }
         }
         shard.check_index_readable().map_err(|e| e.to_string())?;
         let mut records = u64::from(records);
-        if let Some(deleted) = split.deleted_rows(number).map_err(|e| e.to_string())? {
+        if let Some(deleted) = deleted {
             // From here on, a row is a place among those that are not deleted.
             rows = rows.into_iter().filter_map(|row| deleted.rank(row.into())).map(|row| row as u32).collect();
             records = deleted.live_rows();

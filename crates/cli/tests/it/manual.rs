@@ -25,10 +25,25 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn completions_know_all_commands() {
-    for shell in ["bash", "zsh", "fish"] {
+    let of_bash = |name: &str| format!("            shardtool,{name})\n");
+    let of_zsh = |name: &str| format!("\n({name})\n");
+    let of_fish = |name: &str| format!("\"__fish_shardtool_needs_command\" -f -a \"{name}\" ");
+    let shells: [(&str, &dyn Fn(&str) -> String); 3] = [("bash", &of_bash), ("zsh", &of_zsh), ("fish", &of_fish)];
+    for (shell, entry) in shells {
         let script = run(&["completions", shell]);
-        let missing: Vec<_> = commands().into_iter().filter(|name| !script.contains(name.as_str())).collect();
+        let missing: Vec<_> = commands().into_iter().filter(|name| !script.contains(&entry(name))).collect();
         assert!(missing.is_empty(), "{shell}: {missing:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    for arguments in [&["completions", "bash"][..], &["completions", "zsh"], &["man"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended =
+            Command::new(env!("CARGO_BIN_EXE_shardtool")).args(arguments).stdout(full).stderr(Stdio::piped()).output();
+        let ended = ended.unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
     }
 }
 

@@ -306,7 +306,7 @@ pub enum SampleError {
     },
     /// A feature has a different number of values than its column takes.
     #[error(
-        "feature `{feature}` holds {found} values, but its column takes {expected}: `multi_hot` delivers all class ids, `draw` one of several values"
+        "feature `{feature}` holds {found} values, but its column takes {expected}: `draw` delivers one of several values, and `multi_hot` all if they are class ids"
     )]
     Values {
         /// The feature.

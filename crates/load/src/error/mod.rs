@@ -297,7 +297,7 @@ pub enum Error {
     /// bad.
     #[error(
         "feature `{feature}` holds {found} values in the record `{key}` of {split}, but a column of this layout takes \
-         {expected}: deliver all class ids with `multi_hot`, one of its values with `draw`, or leave it out of the columns, and read it \
+         {expected}: deliver one of its values with `draw`, all with `multi_hot` if they are class ids, or leave it out of the columns, and read it \
          from the records"
     )]
     Values {

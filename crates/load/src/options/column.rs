@@ -33,7 +33,7 @@ pub struct Column {
 #[non_exhaustive]
 pub enum Layout {
     /// `[N]` if every record has one number; bytes for byte strings; else ragged. Decided by the indexes of
-    /// all shards, of 256 at most (16 in a store), evenly spaced; for bare files by their first record.
+    /// all shards, of 256 at most, evenly spaced (of the first one in a store); for bare files by their first record.
     #[default]
     Auto,
     /// `width` numbers per record: `[N, width]`, or `[N]` if `width` is 1.

@@ -41,7 +41,7 @@ fn each_launcher_alone() {
     assert_eq!(found(&SLURM), (7, 11, Some(3), Launcher::Slurm));
     // `srun --mpi=pmi2` sets those of MPICH as well.
     let pmi = [&SLURM[..], &[("PMI_RANK", "7"), ("PMI_SIZE", "11")]].concat();
-    assert_eq!(found(&pmi), (7, 11, Some(3), Launcher::Mpich));
+    assert_eq!(found(&pmi), (7, 11, Some(3), Launcher::Slurm));
     assert_eq!(found(&[&SLURM[..], &[("SLURM_STEP_TASKS_PER_NODE", "2(x4),1")]].concat()).2, Some(2));
 }
 
@@ -106,6 +106,11 @@ fn nested_launchers() {
     let mpi = [("OMPI_COMM_WORLD_RANK", "11"), ("OMPI_COMM_WORLD_SIZE", "24"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "8")];
     let daemon = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_STEP_ID", "0")];
     assert_eq!(found(&[&mpi[..], &daemon].concat()), (11, 24, Some(8), Launcher::OpenMpi));
+    // The same, where srun sets the variables of PMI2 for its daemons.
+    let daemon = [&daemon[..], &[("PMI_RANK", "0"), ("PMI_SIZE", "2")]].concat();
+    assert_eq!(found(&[&mpi[..], &daemon].concat()), (11, 24, Some(8), Launcher::OpenMpi));
+    let hydra = [&MPICH[..], &daemon[..3]].concat();
+    assert_eq!(found(&hydra), (5, 6, Some(3), Launcher::Mpich));
     let elastic = [&TORCH[..], &SLURM, &[("TORCHELASTIC_RUN_ID", "none")]].concat();
     assert_eq!(found(&elastic), (11, 32, Some(8), Launcher::Torch));
     let agreeing = [&MPI[..], &[("RANK", "3"), ("WORLD_SIZE", "4")]].concat();

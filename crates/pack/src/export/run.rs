@@ -97,6 +97,8 @@ impl<'a> Run<'a> {
                     progress.done(1, 0);
                     continue;
                 }
+                // It says which records are exported.
+                Err(error @ shardtool_read::Error::Condition { .. }) => return Err(error.into()),
                 Err(error) => {
                     done.refused.push(Rejection::new(key, error.into())?);
                     continue;

@@ -214,8 +214,10 @@ impl ImageConverter {
 fn loses_in_rgb8(file: &[u8], info: &ImageInfo) -> bool {
     match EncodedImage::parse(file).ok().and_then(|image| image.stored_samples()) {
         Some(samples) => samples.format.depth == Depth::Sixteen || has_alpha(info.channels),
-        // Four channels of these are the colours of CMYK.
-        None => !matches!(info.format, Format::Jpeg | Format::Tiff) && has_alpha(info.channels),
+        // Four channels of a TIFF are the colours of CMYK; samples of grey that are computed have more than 8 bits.
+        None if info.format == Format::Tiff => info.channels == 1,
+        // A GIF always counts as one with alpha.
+        None => !matches!(info.format, Format::Jpeg | Format::Gif) && has_alpha(info.channels),
     }
 }
 

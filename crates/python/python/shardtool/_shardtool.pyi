@@ -83,8 +83,9 @@ class Columns:
         strings as objects, `bytes` or `None`. Numbers of one shard without missing values are not copied."""
 
     def arrow(self, /, name: str) -> Any:
-        """Returns a `pyarrow.ChunkedArray` with one chunk per shard: int64, float32 or large_binary, null where a record
-        has no value. Its buffers are the mapped indexes, without a copy. Needs pyarrow."""
+        """Returns a `pyarrow.ChunkedArray` with one chunk per shard: int64, float32, float64, uint64 or large_binary, null where a
+        record has no value. Its buffers are the mapped indexes, without a copy, but for shards with deleted rows, and float64 and
+        uint64 with nulls. Needs pyarrow."""
 
     def table(self, names: Sequence[str] | None = None, /) -> Any:
         """Returns columns, by default all, as a `pyarrow.Table` with a chunk for each shard, as `arrow` does; byte strings are

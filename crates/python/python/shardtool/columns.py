@@ -100,7 +100,8 @@ def byte_strings(shards: list[Buffers]) -> np.ndarray:
 
 
 def arrow(shards: list[Buffers]) -> Any:
-    """Returns a ``pyarrow.ChunkedArray`` with one chunk per shard, which refers to the mapped indexes: no value is copied."""
+    """Returns a ``pyarrow.ChunkedArray`` with one chunk per shard, which refers to the mapped indexes. Copied are only values of shards with deleted
+    rows, and ``float64`` and ``uint64`` with nulls."""
     # Imported this way because it has no types, and need not be installed.
     pa: Any = import_module("pyarrow")
 
@@ -117,7 +118,7 @@ def arrow(shards: list[Buffers]) -> Any:
 
 
 def table(columns: dict[str, list[Buffers]]) -> Any:
-    """Returns columns as a ``pyarrow.Table``; byte strings are texts if all of their column are UTF-8. No value is copied."""
+    """Returns columns as a ``pyarrow.Table``; byte strings are texts if all of their column are UTF-8. Values are copied only as ``arrow`` does."""
     pa: Any = import_module("pyarrow")
 
     def text(column: Any) -> Any:

@@ -49,11 +49,12 @@ def _members(
     for name, value in sample.items():
         if name in skip or value is None:
             continue
-        if name == _OBJECTS and isinstance(value, (list, tuple, Mapping)) and not value and _OBJECTS not in (features or {}):
+        if name == _OBJECTS and isinstance(value, (list, tuple, Mapping, np.ndarray)) and len(value) == 0 and _OBJECTS not in (features or {}):
             if features is None:
                 raise OptionError(
-                    "`objects` is empty in the first sample, which says what features there are: give its members, as "
-                    '{"bbox": [], "category": []}, or name the features: features={"image/object/bbox": "float", …}'
+                    "`objects` is empty in the first sample, which says what features there are: write one with objects first, or name "
+                    'the features, such as features={"image/object/bbox": "float", "image/object/class/label": "int64"} for class '
+                    'ids, or "image/object/class/text": "bytes" for names'
                 )
             yield BBOX, []
         elif name == _OBJECTS and is_objects(value):
@@ -280,11 +281,14 @@ def to_image(image: Any) -> bytes | tuple[bytes, int, int, int] | None:
 
 def _of_pil(image: Any) -> Any:
     """Converts a PIL image to a mode whose array is uint8."""
+    if hasattr(image, "load"):
+        # Pillow turns a TIFF when it reads the pixels.
+        image.load()
     orientation = image.getexif().get(_EXIF_ORIENTATION, 1) if hasattr(image, "getexif") else 1
     if orientation in range(2, 9):
         raise OptionError(
             f"`image`: a PIL image with EXIF orientation {orientation}, which its pixels lack: give the bytes of the file, or "
-            "`PIL.ImageOps.exif_transpose(image)` for the image as shown"
+            "`PIL.ImageOps.exif_transpose(image)` for the image as shown; if it was turned already, `del image.getexif()[0x0112]`"
         )
     if image.mode in ("L", "LA", "RGB", "RGBA"):
         return image

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from types import TracebackType
 from typing import Any, Literal, get_args
 
@@ -142,9 +142,11 @@ class Writer:
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
         checked(keypoints)
-        if isinstance(classes, (str, bytes, os.PathLike)):
-            raise OptionError(f"`classes` is {classes!r}: expected names of classes, such as [\"cat\", \"dog\"]")
-        self._options = {**options, "classes": [] if classes is None else list(classes)}
+        is_list = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes, bytearray, os.PathLike, Set))
+        names = list(classes) if is_list else []
+        if not (is_list or classes is None) or not all(isinstance(name, str) for name in names):
+            raise OptionError(f"`classes` is {classes!r}: expected the names of classes in their order, such as [\"cat\", \"dog\"]")
+        self._options = {**options, "classes": names}
         self._features: dict[str, Kind | Array] | None = None
         if features is not None:
             # Those of a dataset have the ones that the writer makes.

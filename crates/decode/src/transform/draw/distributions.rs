@@ -47,6 +47,8 @@ pub fn beta(alpha: f64, random: &mut dyn Random) -> f64 {
 
 /// Draws from the symmetric Dirichlet distribution of `n` weights, which sum to 1.
 pub(crate) fn dirichlet(alpha: f64, n: usize, random: &mut dyn Random) -> Vec<f64> {
+    // Below, logarithms would be infinite.
+    let alpha = alpha.max(1e-300);
     let drawn: Vec<_> = (0..n).map(|_| gamma(alpha, random)).collect();
     let share = |weights: Vec<f64>| {
         let sum: f64 = weights.iter().sum();
@@ -106,7 +108,7 @@ mod tests {
     /// Half of the draws are near 0 and half near 1: beta(a, a) has a probability of about 1/2 - 2.3a below 0.01.
     #[test]
     fn beta_of_a_tiny_alpha_is_zero_or_one() {
-        for alpha in [1e-3, 1e-4, 1e-6, 1e-12] {
+        for alpha in [1e-3, 1e-4, 1e-6, 1e-12, 5e-324] {
             let mut random = SplitMix(11);
             let draws: Vec<f64> = (0..10_000).map(|_| beta(alpha, &mut random)).collect();
             let (low, high) =

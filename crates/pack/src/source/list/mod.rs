@@ -387,10 +387,11 @@ impl Scan {
             return Err(column(name, problem));
         }
         let of_box = |edge: &&str| columns.keys().any(|name| name.eq_ignore_ascii_case(edge));
-        if !columns.contains_key(PATH) && EDGES.iter().all(of_box) {
-            let problem = "each row is a box, and the list has no column `path`: give one row for each image, with `path` and its boxes \
-                 in `objects`";
-            return Err(column(EDGES[0], problem));
+        let image_id = columns.keys().find(|name| name.eq_ignore_ascii_case("ImageID"));
+        if let (false, Some(id), true) = (columns.contains_key(PATH), image_id, EDGES.iter().all(of_box)) {
+            let problem = "each row is a box of the image that this column names, and the list has no column `path`: give one row for each \
+                 image, with `path` and its boxes in `objects`";
+            return Err(column(id, problem));
         }
         let is_image = |name: &&String| {
             let (_, extension) = name.rsplit_once('.').unwrap_or_default();

@@ -125,12 +125,15 @@ fn csv_rows(file: &Path, mut visit: impl FnMut(Row<'_>) -> Result<(), Error>) ->
     let wrong = |e: csv::Error| Error::List(ListError::Csv { path: file.to_owned(), source: Box::new(e) });
     let mut reader = csv::Reader::from_reader(Quotes::new(open_list(file).map_err(Error::io("read", file))?));
     let names = reader.headers().map_err(wrong)?.clone();
-    if let (1, Some(separator)) = (names.len(), names[0].chars().find(|letter| matches!(letter, ';' | '\t'))) {
+    let only = names.get(0).filter(|_| names.len() == 1).unwrap_or_default();
+    // Names of columns, not a text with a separator: none is empty or begins with a space.
+    let is_name = |name: &str| name.starts_with(|letter: char| !letter.is_whitespace());
+    if let Some(separator) = [';', '\t'].into_iter().find(|by| only.contains(*by) && only.split(*by).all(is_name)) {
         let problem = match separator {
             ';' => "the columns of the list are separated by semicolons; separate them by commas",
             _ => "the columns of the list are separated by tabs; separate them by commas",
         };
-        return Err(Error::List(ListError::Column { path: file.to_owned(), column: names[0].to_owned(), problem }));
+        return Err(Error::List(ListError::Column { path: file.to_owned(), column: only.to_owned(), problem }));
     }
     let mut positions = HashMap::new();
     for (at, name) in names.iter().enumerate() {

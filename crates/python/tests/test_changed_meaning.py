@@ -569,7 +569,7 @@ def test_conditions_do_not_pass_over_lists(lists, tmp_path):
 
 def test_a_writer_takes_no_path_for_classes_and_no_image_that_is_turned(tmp_path):
     for classes in ["names.txt", tmp_path / "names.txt", b"ab", bytearray(b"ab"), [1, 2], 5, {"a", "b"}]:
-        with pytest.raises(st.OptionError, match="`classes` is .*expected names of classes"):
+        with pytest.raises(st.OptionError, match="`classes` is .*expected the names of classes"):
             st.Writer(tmp_path / "out", classes=classes)
     images(tmp_path, "cat.png")
     turned = Image.new("RGB", (8, 6), (9, 9, 9))

@@ -164,4 +164,4 @@ def test_duckdb_and_polars_read_the_columns(tmp_path: Path) -> None:
     high = frame.with_row_index("id").filter((polars.col("group") == "g3") & (polars.col("x") > 300))["id"].to_list()
     assert high == [n for n in range(3, 1000, 7) if n % 11 and n / 3 > 300]
     batch = next(iter(st.Loader(split, len(high), ["x"], source=st.Subset(high), order=st.Sequential())))
-    assert batch["x"].tolist() == [n / 3 for n in high]
+    assert batch["x"].values.tolist() == [n / 3 for n in high]

@@ -142,11 +142,7 @@ class Writer:
         if float_range is not None:
             options["float_range"] = pair("float_range", float_range)
         checked(keypoints)
-        is_list = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes, bytearray, os.PathLike, Set))
-        names = list(classes) if is_list else []
-        if not (is_list or classes is None) or not all(isinstance(name, str) for name in names):
-            raise OptionError(f"`classes` is {classes!r}: expected the names of classes in their order, such as [\"cat\", \"dog\"]")
-        self._options = {**options, "classes": names}
+        self._options = {**options, "classes": _names(classes)}
         self._features: dict[str, Kind | Array] | None = None
         if features is not None:
             # Those of a dataset have the ones that the writer makes.
@@ -322,6 +318,16 @@ def _flat_record(sample: Mapping[str, Any], features: Mapping[str, Any]) -> dict
             raise OptionError(f"feature `{name}` is given twice: in the sample, and in its `features`")
         flat[name] = value
     return flat
+
+
+def _names(classes: Any) -> list[str]:
+    if classes is None:
+        return []
+    is_list = isinstance(classes, Iterable) and not isinstance(classes, (str, bytes, bytearray, os.PathLike, Set))
+    names = list(classes) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"`classes` is {classes!r}: expected the names of classes in their order, such as [\"cat\", \"dog\"]")
+    return names
 
 
 def _class_name(number: int, classes: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-//! Numbers of 64 bits, of which float32 and int64 would make others: on the page of a record, filtered and sorted.
+//! Numbers of 64 bits, of which float32 and int64 would make others: on the page of a record, filtered and sorted; and lists.
 
 use crate::support::Site;
 use shardtool_format::manifest::DType;
@@ -28,4 +28,32 @@ fn numbers_of_logical_types_are_shown_filtered_and_sorted() {
     assert_eq!(ids("sort=time"), [1, 2, 0, 3]);
     assert_eq!(ids("sort=hash"), [2, 3, 0, 1]);
     assert_eq!(site.get("/train?filter=hash%3D-1").status, 400);
+}
+
+#[test]
+fn filters_do_not_take_lists_for_missing_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = WriterOptions::new(folder.path(), "train");
+    options.images = false;
+    options.features = vec![("tags".to_owned(), DType::Int64)];
+    options.shard_size = 300;
+    let writer = Writer::open(&options).unwrap();
+    for row in 0..40 {
+        let tags = match row {
+            35 => vec![35, 100],
+            7 => vec![],
+            row => vec![row],
+        };
+        let values = if tags.is_empty() { vec![] } else { vec![("tags", Value::Int64(tags))] };
+        writer.write(&Sample { key: &row.to_string(), image: None, label: None, values }).unwrap();
+    }
+    writer.finish().unwrap();
+    let site = Site::of(folder.path());
+    assert!(shardtool_read::Dataset::open(folder.path()).unwrap().splits()[0].entry().shards.len() > 3);
+    assert_eq!(site.ids("/train/cells?filter=tags%3D&count=50"), [7]);
+    assert_eq!(site.ids("/train/cells?filter=tags%3D3&count=50"), [3]);
+    for filter in ["tags%3D100", "tags%3E%3D0", "tags!%3D3"] {
+        let page = site.get(&format!("/train?filter={filter}")).text();
+        assert!(page.contains("record `35` has several values of `tags`"), "{filter}: {page}");
+    }
 }

@@ -28,7 +28,7 @@ fn completions_know_all_commands() {
     // What a script has for a command, before and after its name.
     for (shell, before, after) in [
         ("bash", "            shardtool,", ")\n"),
-        ("zsh", "\n(", ")\n"),
+        ("zsh", "\n'", ":"),
         ("fish", "\"__fish_shardtool_needs_command\" -f -a \"", "\" "),
     ] {
         let script = run(&["completions", shell]);

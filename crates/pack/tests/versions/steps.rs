@@ -91,7 +91,12 @@ pub(crate) fn step(rng: &mut Rng, temp: &Path, path: &Path, model: &mut Model) -
         3 if newest.types.get("a") == Some(&DType::Int64) => {
             let holds = |sample: &Sample| matches!(sample.features.get("a").map(Vec::as_slice), Some([one]) if one.parse::<i64>().unwrap() < 2);
             let records = ChosenRecords::Where(vec!["a<2".to_owned()]);
-            let deleted = delete(path, &DeleteOptions::new(records), &()).unwrap();
+            let deleted = delete(path, &DeleteOptions::new(records), &());
+            if newest.records.iter().any(|sample| sample.features.get("a").is_some_and(|all| all.len() > 1)) {
+                assert!(format!("{:?}", deleted.unwrap_err()).contains("Several"));
+                return "delete a<2, of which a record has several".to_owned();
+            }
+            let deleted = deleted.unwrap();
             let mut next = newest;
             next.delete(holds);
             if deleted.version.is_some() {

@@ -49,7 +49,7 @@ def _members(
     for name, value in sample.items():
         if name in skip or value is None:
             continue
-        if name == _OBJECTS and isinstance(value, (list, tuple, Mapping, np.ndarray)) and len(value) == 0 and _OBJECTS not in (features or {}):
+        if name == _OBJECTS and _is_empty(value) and _OBJECTS not in (features or {}):
             if features is None:
                 raise OptionError(
                     "`objects` is empty in the first sample, which says what features there are: write one with objects first, or name "
@@ -61,6 +61,10 @@ def _members(
             yield from flatten_objects(value, boxes, features).items()
         else:
             yield name, value
+
+
+def _is_empty(value: Any) -> bool:
+    return value.size == 0 if isinstance(value, np.ndarray) else isinstance(value, (list, tuple, Mapping)) and not value
 
 
 def convert_features(
